@@ -1,0 +1,130 @@
+"""Roles that do not compute: they share inputs to the parties and receive reveals.  Knows one client's side.
+
+A client is a generator as well.  It yields `Receive` and is sent back what was revealed to it, or yields `Send` and
+its value is shared to the parties.  In a simulation the session hosts it; on a network `serve` drives it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from . import ring
+from .errors import ConfigError, RangeError
+from .prg import Prg, fresh_key
+
+
+@dataclass(frozen=True)
+class Receive:
+    """Wait for a reveal of this shape and scale."""
+
+    shape: tuple[int, ...] = ()
+    scale: int = 0
+
+
+@dataclass(frozen=True)
+class Send:
+    """Share a value to the parties; `bound` is checked here, at the owner's edge."""
+
+    value: Any
+    scale: int = 0
+    bound: float | None = None
+
+    def __repr__(self) -> str:
+        return f"Send(value hidden, scale={self.scale})"
+
+    def words(self, shape: tuple[int, ...] | None = None) -> np.ndarray:
+        """The encoded value, of the shape the parties wait for."""
+        words = ring.encode(self.value, self.scale, bound=self.bound)
+        if shape is not None and words.shape != shape:
+            raise RangeError(f"the parties wait for shape {shape}, the client sends {words.shape}")
+        return words
+
+
+ClientProgram = Generator["Receive | Send", Any, Any]
+
+
+class HostedClient:
+    """A client in the same process as all parties, stepped when the program meets it."""
+
+    def __init__(self, role: str, program: ClientProgram) -> None:
+        self.role = role
+        self._program = program
+        self._wants: Receive | Send | None = None
+        self.result: Any = None
+        self._step(None)
+
+    def _step(self, reply: Any) -> None:
+        try:
+            self._wants = self._program.send(reply)
+        except StopIteration as stop:
+            self._wants, self.result = None, stop.value
+
+    def learn(self, words: np.ndarray, scale: int) -> None:
+        """Hand it a reveal."""
+        if not isinstance(self._wants, Receive):
+            raise ConfigError(f"a value is revealed to {self.role!r}, which waits for {_name(self._wants)}")
+        if self._wants.shape != words.shape or self._wants.scale != scale:
+            raise ConfigError(
+                f"{self.role!r} waits for shape {self._wants.shape} at scale {self._wants.scale}, "
+                f"revealed is {words.shape} at {scale}"
+            )
+        self._step(ring.decode(words, scale))
+
+    def give(self, shape: tuple[int, ...], scale: int) -> np.ndarray:
+        """Take the value it sends."""
+        if not isinstance(self._wants, Send):
+            raise ConfigError(f"the parties wait for an input of {self.role!r}, which waits for {_name(self._wants)}")
+        if self._wants.scale != scale:
+            raise RangeError(f"{self.role!r} sends {self._wants.scale} fraction bits, the parties wait for {scale}")
+        words = self._wants.words(shape)
+        self._step(None)
+        return words
+
+
+def _name(wants: Receive | Send | None) -> str:
+    return {Receive: "a reveal", Send: "the parties to take its input"}.get(type(wants), "nothing: it has ended")
+
+
+class ClientLink(Protocol):
+    """A client's end of a transport."""
+
+    parties: int
+
+    def send(self, payloads: np.ndarray) -> None:
+        """Row p of (parties, n) bytes to party p."""
+
+    def receive(self, count: int) -> np.ndarray:
+        """(parties, count) bytes, row p from party p."""
+
+    def close(self, reason: str = "") -> None:
+        """Leave; with a reason, tell the parties why first."""
+
+
+def serve(link: ClientLink, program: ClientProgram) -> Any:
+    """Drive a client's program over a network until it ends; gives its result."""
+    prg = Prg(fresh_key())
+    reply: Any = None
+    try:
+        while True:
+            wants = program.send(reply)
+            if isinstance(wants, Receive):
+                count = int(np.prod(wants.shape, dtype=np.int64))
+                rows = link.receive(8 * count).view(np.uint64)
+                words = rows.sum(axis=0, dtype=np.uint64).reshape(wants.shape)
+                reply = ring.decode(words, wants.scale)
+            else:
+                words = wants.words()
+                shares = prg.words((link.parties, words.size))
+                shares[0] += words.reshape(-1) - shares.sum(axis=0, dtype=np.uint64)
+                link.send(shares.view(np.uint8))
+                reply = None
+    except StopIteration as stop:
+        link.close()
+        return stop.value
+    except BaseException as error:
+        link.close(reason=type(error).__name__)
+        raise

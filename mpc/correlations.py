@@ -1,0 +1,357 @@
+"""What a party may draw on: the kinds of correlated randomness and their layout.  Knows no dealer and no store.
+
+A kind is a frozen dataclass of public parameters.  Its fields are either *free*, uniform for every party, so that
+each expands its own seed, or *dealt*, a function of the free ones: parties 1, 2, ... expand these from their seed as
+well, and party 0 is handed the correction that makes the sum right.  So party 0 alone stores anything, and only for
+dealt fields.
+
+A `Source` hands out items in the order of the program.  `offline` implements it.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Protocol
+
+import numpy as np
+
+from .curves import Curve, Table
+from .ring import Bilinear, dtype_for
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Field:
+    """One array of an item: shape, ring Z_2^bits (held in the narrowest dtype), shared by sum or XOR."""
+
+    name: str
+    shape: Shape
+    bits: int = 64
+    xor: bool = False
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return dtype_for(self.bits)
+
+    @property
+    def nbytes(self) -> int:
+        return math.prod(self.shape) * self.dtype.itemsize
+
+
+class Correlation(ABC):
+    """A kind of item, with its public parameters."""
+
+    @abstractmethod
+    def free(self) -> tuple[Field, ...]:
+        """Uniform fields."""
+
+    @abstractmethod
+    def dealt(self) -> tuple[Field, ...]:
+        """Fields that depend on the free ones."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the fields of an item lie in its bytes: free ones first, each aligned to 8 bytes."""
+
+    places: tuple[tuple[int, int, np.dtype[Any], Shape], ...]
+    free_bytes: int
+    total_bytes: int
+
+    @property
+    def dealt_bytes(self) -> int:
+        return self.total_bytes - self.free_bytes
+
+    def views(self, rows: np.ndarray) -> tuple[np.ndarray, ...]:
+        """The fields of `rows` (hosted, total_bytes) as arrays (hosted, *shape)."""
+        hosted = rows.shape[0]
+        return tuple(
+            rows[:, start:stop].view(dtype).reshape(hosted, *shape) for start, stop, dtype, shape in self.places
+        )
+
+
+@lru_cache(maxsize=4096)
+def layout(item: Correlation) -> Layout:
+    """The layout of an item; the same for every party."""
+    places, at, free_end = [], 0, 0
+    free = item.free()
+    for index, part in enumerate(free + item.dealt()):
+        places.append((at, at + part.nbytes, part.dtype, part.shape))
+        at += -(-part.nbytes // 8) * 8
+        if index < len(free):
+            free_end = at
+    return Layout(tuple(places), free_end, at)
+
+
+class Source(Protocol):
+    """Hands a process the rows of its hosted parties, item by item in program order."""
+
+    def draw(self, item: Correlation) -> tuple[np.ndarray, ...]:
+        """The fields of the next item as (hosted, *shape); OutOfMaterial when there is none."""
+
+    def statement(self) -> bytes:
+        """What the parties compare before the first round: at most 64 public bytes that say where this source stands."""
+
+    def agree(self, statements: list[bytes]) -> None:
+        """Hear the statements of all parties, before the first item; move forward or refuse."""
+
+
+@dataclass(frozen=True)
+class ProductMask(Correlation):
+    """a, b uniform and c = op(a, b)."""
+
+    op: Bilinear
+    x: Shape
+    y: Shape
+
+    def free(self) -> tuple[Field, ...]:
+        return Field("a", self.x), Field("b", self.y)
+
+    def dealt(self) -> tuple[Field, ...]:
+        return (Field("c", self.op.shape(self.x, self.y)),)
+
+
+@dataclass(frozen=True)
+class SquareMask(Correlation):
+    """a uniform and c = a * a."""
+
+    shape: Shape
+
+    def free(self) -> tuple[Field, ...]:
+        return (Field("a", self.shape),)
+
+    def dealt(self) -> tuple[Field, ...]:
+        return (Field("c", self.shape),)
+
+
+@dataclass(frozen=True)
+class AndMask(Correlation):
+    """XOR shares: a, b uniform and c = a & b, broadcast; words of `bits` bits."""
+
+    x: Shape
+    y: Shape
+    bits: int
+
+    def free(self) -> tuple[Field, ...]:
+        return Field("a", self.x, self.bits, xor=True), Field("b", self.y, self.bits, xor=True)
+
+    def dealt(self) -> tuple[Field, ...]:
+        return (Field("c", np.broadcast_shapes(self.x, self.y), self.bits, xor=True),)
+
+
+@dataclass(frozen=True)
+class TruncationMask(Correlation):
+    """r uniform, its quotient r >> bits, and its top bit (mod 2^bits is enough: it is multiplied by 2^(64 - bits))."""
+
+    shape: Shape
+    bits: int
+
+    def free(self) -> tuple[Field, ...]:
+        return (Field("r", self.shape),)
+
+    def dealt(self) -> tuple[Field, ...]:
+        return Field("high", self.shape), Field("top", self.shape, bits=32 if self.bits <= 32 else 64)
+
+
+@dataclass(frozen=True)
+class WrapMask(Correlation):
+    """r uniform, theta = how often the signed shares of r wrap around, and the sign bit of r."""
+
+    shape: Shape
+
+    def free(self) -> tuple[Field, ...]:
+        return (Field("r", self.shape),)
+
+    def dealt(self) -> tuple[Field, ...]:
+        return Field("theta", self.shape), Field("negative", self.shape)
+
+
+@dataclass(frozen=True)
+class LookupMask(Correlation):
+    """r uniform in Z_2^k and, for each element, the table turned by r: entries T[j - r]."""
+
+    shape: Shape
+    table: Table
+
+    def free(self) -> tuple[Field, ...]:
+        return (Field("r", self.shape, self.table.bits),)
+
+    def dealt(self) -> tuple[Field, ...]:
+        return (Field("turned", (*self.shape, 1 << self.table.bits)),)
+
+
+@dataclass(frozen=True)
+class LineMask(Correlation):
+    """r uniform in Z_2^k and, for each of 2^segments values of the top bits of x + r, the line through the curve there.
+
+    The words are (height, slope) at `out_scale` fraction bits, the slope per unit in the last place of x.
+    """
+
+    shape: Shape
+    curve: Curve
+    in_scale: int
+    out_scale: int
+    bits: int
+    segments: int
+
+    def free(self) -> tuple[Field, ...]:
+        return (Field("r", self.shape, self.bits),)
+
+    def dealt(self) -> tuple[Field, ...]:
+        return (Field("lines", (*self.shape, 1 << self.segments, 2)),)
+
+
+@dataclass(frozen=True)
+class SignTables(Correlation):
+    """r uniform in Z_2^width and the three levels of tables that turn the public z = d + r into the sign of d.
+
+    chunks[g, j]: for the four bytes k of group g, ([j < r_k], [j = r_k]) in bits 2k and 2k + 1, masked.
+    groups[j]: from four opened pairs to the group's pair, masked; entries j and j + 128 share a byte.
+    last: from the groups' pairs to r's top bit XOR the borrow, an additive share.
+    """
+
+    shape: Shape
+    width: int
+
+    @property
+    def group_count(self) -> int:
+        """Groups of four bytes below the top bit: 1 up to width 33, else 2."""
+        return 1 if self.width <= 33 else 2
+
+    @property
+    def last_bits(self) -> int:
+        """What the last table is indexed by: less and equal of the upper group, less of the lower."""
+        return 2 * self.group_count - 1
+
+    def free(self) -> tuple[Field, ...]:
+        return (Field("r", self.shape, self.width),)
+
+    def dealt(self) -> tuple[Field, ...]:
+        return (
+            Field("chunks", (*self.shape, self.group_count, 256), 8, xor=True),
+            Field("groups", (*self.shape, 128), 8, xor=True),
+            Field("last", (*self.shape, 1 << self.last_bits)),
+        )
+
+
+@dataclass(frozen=True)
+class SignBits(Correlation):
+    """r uniform in Z_2^width, its low width - 1 bits XOR-shared as a word in `spread_bits` order, and its top bit."""
+
+    shape: Shape
+    width: int
+
+    @property
+    def low_bits(self) -> int:
+        """The word the low bits are held in: the next power of two, at least 8."""
+        return max(8, 1 << (self.width - 2).bit_length())
+
+    def free(self) -> tuple[Field, ...]:
+        return (Field("r", self.shape, self.width),)
+
+    def dealt(self) -> tuple[Field, ...]:
+        return Field("low", self.shape, self.low_bits, xor=True), Field("top", self.shape, 1, xor=True)
+
+
+@dataclass(frozen=True)
+class BitMask(Correlation):
+    """r uniform in Z_2^64 and the same word XOR-shared."""
+
+    shape: Shape
+
+    def free(self) -> tuple[Field, ...]:
+        return (Field("r", self.shape),)
+
+    def dealt(self) -> tuple[Field, ...]:
+        return (Field("bits", self.shape, xor=True),)
+
+
+@dataclass(frozen=True)
+class SharedBits(Correlation):
+    """Words of `width` uniform bits, XOR-shared, and each bit as an additive share."""
+
+    shape: Shape
+    width: int
+
+    def free(self) -> tuple[Field, ...]:
+        return (Field("bits", self.shape, self.width, xor=True),)
+
+    def dealt(self) -> tuple[Field, ...]:
+        return (Field("each", (*self.shape, self.width)),)
+
+
+@dataclass(frozen=True)
+class EqualTables(Correlation):
+    """r uniform in Z_2^width; chunks[j] holds [j = r_k] in bit k, masked; last: from 8 opened bits to "all equal"."""
+
+    shape: Shape
+    width: int
+
+    @property
+    def chunk_count(self) -> int:
+        return -(-self.width // 8)
+
+    def free(self) -> tuple[Field, ...]:
+        return (Field("r", self.shape, self.width),)
+
+    def dealt(self) -> tuple[Field, ...]:
+        last = 1 << self.chunk_count
+        return Field("chunks", (*self.shape, 256), 8, xor=True), Field("last", (*self.shape, last))
+
+
+@dataclass(frozen=True)
+class ChoiceNoise(Correlation):
+    """Secret noise that makes keys unique and, with probability eps, decides alone.
+
+    permutation + y * permutation' * 2^high along the last axis, y ~ Bernoulli(eps) per row, both permutations uniform.
+    """
+
+    shape: Shape
+    eps: float
+    high: int
+
+    def free(self) -> tuple[Field, ...]:
+        return ()
+
+    def dealt(self) -> tuple[Field, ...]:
+        return (Field("noise", self.shape),)
+
+
+@dataclass(frozen=True)
+class Permutation(Correlation):
+    """A secret uniform permutation of 1..A along the last axis."""
+
+    shape: Shape
+
+    def free(self) -> tuple[Field, ...]:
+        return ()
+
+    def dealt(self) -> tuple[Field, ...]:
+        return (Field("order", self.shape),)
+
+
+@dataclass(frozen=True)
+class UniformNumber(Correlation):
+    """u uniform in [0, 2^bits), shared mod 2^64."""
+
+    shape: Shape
+    bits: int
+
+    def free(self) -> tuple[Field, ...]:
+        return ()
+
+    def dealt(self) -> tuple[Field, ...]:
+        return (Field("u", self.shape),)
+
+
+KINDS: dict[str, type[Correlation]] = {
+    kind.__name__: kind
+    for kind in (
+        ProductMask, SquareMask, AndMask, TruncationMask, WrapMask, LookupMask, LineMask, SignTables, SignBits,
+        BitMask, SharedBits, EqualTables, ChoiceNoise, Permutation, UniformNumber,
+    )
+}  # fmt: skip

@@ -1,0 +1,35 @@
+"""Every error a user can meet.  Knows no secret: a message carries names, counts, bounds and the cure, never a value."""
+
+from __future__ import annotations
+
+
+class MaskedError(Exception):
+    """Base of all errors of this project."""
+
+
+class ConfigError(MaskedError):
+    """The set-up does not fit together: wrong party number, unknown role, missing file."""
+
+
+class RangeError(MaskedError, ValueError):
+    """A value does not fit the range that was declared for it."""
+
+
+class Desync(MaskedError):
+    """Two parties are at different places, or run different programs."""
+
+
+class PeerLost(MaskedError):
+    """A party died, closed its connection, or stayed silent beyond the timeout."""
+
+    def __init__(self, message: str, *, peer: int) -> None:
+        super().__init__(message)
+        self.peer = peer
+
+
+class OutOfMaterial(MaskedError):
+    """The offline material is used up, or is not what the program draws."""
+
+
+class StoreRefused(MaskedError):
+    """A material store is damaged, foreign, rolled back or in use."""

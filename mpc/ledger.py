@@ -1,0 +1,48 @@
+"""Who learned what.  Knows every disclosure of a session; no value that was disclosed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+EVERYONE = "everyone"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """`role` learned `count` values called `what`, because `why`."""
+
+    role: str
+    what: str
+    count: int
+    why: str
+
+
+class Ledger:
+    """Disclosures added up by (role, what, why), in order of first appearance."""
+
+    def __init__(self) -> None:
+        self._counts: dict[tuple[str, str, str], int] = {}
+
+    def record(self, role: str, what: str, count: int, why: str) -> None:
+        """Add `count` values to what `role` has learned."""
+        key = (role, what, why)
+        self._counts[key] = self._counts.get(key, 0) + count
+
+    def __iter__(self) -> Iterator[Entry]:
+        return (Entry(role, what, count, why) for (role, what, why), count in self._counts.items())
+
+    def __len__(self) -> int:
+        return len(self._counts)
+
+    def table(self) -> str:
+        """The ledger as aligned text."""
+        rows = [("role", "what", "count", "why")] + [(e.role, e.what, str(e.count), e.why) for e in self]
+        if len(rows) == 1:
+            return "nobody learned anything"
+        widths = [max(len(row[i]) for row in rows) for i in range(4)]
+        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+        return "\n".join([lines[0], "  ".join("-" * width for width in widths), *lines[1:]])
+
+    def __repr__(self) -> str:
+        return f"Ledger({len(self)} entries)"

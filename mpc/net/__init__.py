@@ -1,0 +1,1 @@
+"""Transports: the only place that knows sockets and torch.distributed."""

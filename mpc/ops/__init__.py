@@ -1,0 +1,37 @@
+"""Protocols on shares.  Each is a generator: one yield, one round."""
+
+from .argmax import Keys, argmax, argmax_published, argmax_tournament, max_value
+from .binary import add_binary, conjunction, to_arithmetic, to_binary
+from .draw import draw
+from .functions import (
+    exponential,
+    exponential_table,
+    reciprocal,
+    reciprocal_newton,
+    reciprocal_published,
+    square_root,
+    square_root_helba,
+    square_root_newton,
+)
+from .inverse import inverse
+from .lookup import Lines, curve, lookup
+from .products import bilinear, einsum, matmul, outer, product, square
+from .sign import (
+    Compare,
+    bit_to_arithmetic,
+    equal,
+    is_negative,
+    is_zero,
+    less,
+    sign_by_circuit,
+    sign_by_tables,
+)
+from .truncate import truncate, truncate_published, wraps
+
+__all__ = [
+    "Compare", "Keys", "Lines", "add_binary", "argmax", "argmax_published", "argmax_tournament", "bilinear",
+    "bit_to_arithmetic", "conjunction", "curve", "draw", "einsum", "equal", "exponential", "exponential_table",
+    "inverse", "is_negative", "is_zero", "less", "lookup", "matmul", "max_value", "outer", "product", "reciprocal",
+    "reciprocal_newton", "reciprocal_published", "sign_by_circuit", "sign_by_tables", "square", "square_root",
+    "square_root_helba", "square_root_newton", "to_arithmetic", "to_binary", "truncate", "truncate_published", "wraps",
+]  # fmt: skip

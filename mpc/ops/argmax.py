@@ -1,0 +1,194 @@
+"""The position of the largest score as a one-hot vector, ties broken uniformly and exploration folded in.
+
+The last axis holds the arms; axes before it are a batch.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..correlations import ChoiceNoise, Permutation
+from ..curves import indicator
+from ..errors import RangeError
+from ..ring import word
+from ..rounds import Rounds
+from ..session import Session
+from ..share import Share
+from .lookup import lookup
+from .products import einsum, product
+from .sign import Compare, is_negative
+
+
+@dataclass(frozen=True)
+class Keys:
+    """How scores become unique keys: score 2^tie + permutation, and permutation' 2^high with probability eps.
+
+    score_bits: |score| < 2^(score_bits - 1) as a word.
+    """
+
+    arms: int
+    score_bits: int
+    eps: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.arms < 1:
+            raise RangeError("an argmax needs at least one arm")
+        if not 0.0 <= self.eps <= 1.0:
+            raise RangeError(f"eps is a probability in [0, 1], not {self.eps:g}")
+        if self.width > 64:
+            raise RangeError(
+                f"{self.score_bits}-bit scores of {self.arms} arms need {self.width} bits of 64: "
+                "use fewer fraction bits for the scores, or state a smaller bound"
+            )
+
+    @property
+    def tie(self) -> int:
+        """Bits below the score that hold the permutation."""
+        return max(1, (self.arms - 1).bit_length())
+
+    @property
+    def high(self) -> int:
+        """Place of the exploring permutation: above any difference of keys."""
+        return self.score_bits + self.tie + 1
+
+    @property
+    def width(self) -> int:
+        """Bits of a difference of two keys, sign included."""
+        return (self.high + self.tie if self.eps > 0 else self.score_bits + self.tie) + 2
+
+
+def unique_keys(session: Session, scores: Share, keys: Keys) -> Share:
+    """Scores made unique by dealt secret noise; local.  With probability eps a permutation alone decides the order."""
+    (noise,) = session.draw(ChoiceNoise(scores.shape, keys.eps, keys.high))
+    return Share(session, (scores.words << np.uint64(keys.tie)) + noise, 0)
+
+
+def argmax(
+    session: Session,
+    scores: Share,
+    *,
+    score_bits: int = 44,
+    eps: float = 0.0,
+    how: Compare = Compare.TABLES,
+) -> Rounds[Share]:
+    """[one-hot of the largest score], all pairs at once: 4 rounds for any number of arms and parties.
+
+        key_i  = score_i 2^b + permutation_i          unique, ties broken uniformly: a fixed rule would leak
+        wins_i = sum_j [key_j < key_i]                all A (A - 1) / 2 comparisons in the same 3 rounds
+        o_i    = [wins_i = A - 1]                     one look-up
+
+    With eps > 0 the dealt noise also holds y permutation' 2^high, y ~ Bernoulli(eps): when y = 1 the permutation
+    decides alone, so a uniform arm is chosen.  No party can tell the two cases apart, and it costs nothing.
+
+    Needs: |score| < 2^(score_bits - 1) as a word; score_bits + tie bits + 2 <= 64 (with eps: once more the tie bits).
+    Cost:  4 rounds by tables; A (A - 1) / 2 comparisons and A look-ups of ceil(log2 A) bits.
+    Opens: as comparison and look-up.
+    """
+    arms = _arms(scores)
+    keys = Keys(arms, score_bits, eps)
+    return (yield from _all_pairs(session, unique_keys(session, scores, keys), keys.width, how))
+
+
+def argmax_tournament(
+    session: Session,
+    scores: Share,
+    *,
+    score_bits: int = 44,
+    eps: float = 0.0,
+    group: int | None = None,
+    how: Compare = Compare.TABLES,
+) -> Rounds[Share]:
+    """[one-hot of the largest score] in two levels: the winners of groups of about sqrt(A) meet.
+
+        o' = argmax within each group (4 rounds);  top_g = sum_i o'_gi key_gi (1);  o'' = argmax over groups (4);
+        o_gi = o''_g o'_gi (1)
+
+    Needs: as `argmax`.
+    Cost:  10 rounds; about A^1.5 comparisons instead of A^2 / 2.
+    Opens: as comparison, look-up and product.
+    """
+    arms = _arms(scores)
+    keys = Keys(arms, score_bits, eps)
+    size = group or max(2, math.isqrt(arms - 1) + 1)
+    if not 1 <= size:
+        raise RangeError(f"a group has at least one arm, not {size}")
+    groups = -(-arms // size)
+    key = unique_keys(session, scores, keys).words
+    padding = groups * size - arms
+    if padding:
+        low = np.full((*scores.shape[:-1], padding), word(-(1 << (keys.width - 2))), np.uint64)
+        key = np.concatenate([key, session.public(low)], axis=-1)
+    grid = Share(session, key.reshape(*key.shape[:-1], groups, size), 0)
+    within = yield from _all_pairs(session, grid, keys.width, how)
+    tops = (yield from product(session, within, grid)).sum(axis=-1)
+    among = yield from _all_pairs(session, tops, keys.width, how)
+    chosen = yield from product(session, among.reshape(*among.shape, 1), within)
+    flat = chosen.words.reshape(*key.shape[:-1], groups * size)[..., :arms]
+    return Share(session, flat, 0)
+
+
+def argmax_published(
+    session: Session, scores: Share, *, score_bits: int = 44, how: Compare = Compare.CIRCUIT
+) -> Rounds[Share]:
+    """[one-hot of the largest score] by Algorithm 2 of Hannun et al., as the reference.
+
+        m_i = prod_j [score_i >= score_j]      by a product tree; several ones on a tie
+        o   = the same of m_i permutation_i    the second pass breaks the tie uniformly
+
+    Needs: |score| < 2^(score_bits - 1) as a word, score_bits <= 63.
+    Cost:  2 (comparison + ceil(log2 A)) + 1 rounds; 2 A (A - 1) comparisons.
+    Opens: as comparison and product.
+    """
+    arms = _arms(scores)
+    maxima = yield from _all_at_least(session, Share(session, scores.words, 0), score_bits + 1, how)
+    (order,) = session.draw(Permutation(scores.shape))
+    ranked = yield from product(session, maxima, Share(session, order, 0))
+    return (yield from _all_at_least(session, ranked, (arms + 1).bit_length() + 2, how))
+
+
+def max_value(session: Session, scores: Share, onehot: Share) -> Rounds[Share]:
+    """[sum_i o_i score_i].  Cost: 1 round.  Needs, Opens: as `bilinear`."""
+    batch = "abcdefgh"[: scores.ndim - 1]
+    return (yield from einsum(session, f"{batch}z,{batch}z->{batch}", onehot, scores))
+
+
+def _arms(scores: Share) -> int:
+    if scores.ndim < 1:
+        raise TypeError("an argmax runs over the last axis: these scores have none")
+    return scores.shape[-1]
+
+
+def _all_pairs(
+    session: Session, keys: Share, width: int, how: Compare
+) -> Rounds[Share]:
+    """One-hot of the largest of unique keys.  Keys that are no maximum need not be unique."""
+    arms = keys.shape[-1]
+    if arms == 1:
+        return Share(session, session.public(np.ones(keys.shape, np.uint64)), 0)
+    i, j = np.triu_indices(arms, k=1)
+    lost = yield from is_negative(session, keys[..., i] - keys[..., j], width=width, how=how)
+    beaten = np.zeros((*lost.words.shape[:-1], arms, arms), np.uint64)
+    beaten[..., i, j] = lost.words
+    wins = beaten.sum(axis=-2, dtype=np.uint64) - beaten.sum(axis=-1, dtype=np.uint64)
+    wins = wins + session.public(np.broadcast_to(np.arange(arms - 1, -1, -1, dtype=np.uint64), keys.shape))
+    bits = max(1, (arms - 1).bit_length())
+    return (yield from lookup(session, Share(session, wins, 0), indicator(arms - 1, bits)))
+
+
+def _all_at_least(session: Session, scores: Share, width: int, how: Compare) -> Rounds[Share]:
+    """prod_j [s_i >= s_j] for every i, by a product tree."""
+    arms = scores.shape[-1]
+    if arms == 1:
+        return Share(session, session.public(np.ones(scores.shape, np.uint64)), 0)
+    i, j = np.nonzero(~np.eye(arms, dtype=bool))
+    smaller = yield from is_negative(session, scores[..., i] - scores[..., j], width=width, how=how)
+    factors = (1 - smaller).reshape(*scores.shape[:-1], arms, arms - 1)
+    while factors.shape[-1] > 1:
+        half = factors.shape[-1] // 2
+        both = yield from product(session, factors[..., :half], factors[..., half : 2 * half])
+        rest = factors.words[..., 2 * half :]
+        factors = Share(session, np.concatenate([both.words, rest], axis=-1), 0)
+    return factors[..., 0]

@@ -1,0 +1,87 @@
+"""Public functions of secret small numbers, by a table that the dealer has turned by a secret offset."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..correlations import LineMask, LookupMask
+from ..curves import Curve, Table
+from ..errors import RangeError
+from ..ring import mask
+from ..rounds import Open, Rounds
+from ..session import Session
+from ..share import Share
+
+
+def lookup(session: Session, x: Share, table: Table, *, scale: int = 0) -> Rounds[Share]:
+    """[T(x)] for a public table T of 2^k words.
+
+        z = open(x + r mod 2^k),  y = turned[z]   where the dealt turned[j] = T[j - r]
+
+    Needs: 0 <= x < 2^k as a word; outside, x is taken mod 2^k.
+    Cost:  1 round; |x| elements of Z_2^k per peer; 1 look-up mask, 8 |x| 2^k bytes for party 0.
+    Opens: z, uniform in Z_2^k: every party reduces its share mod 2^k before it sends.
+    """
+    r, turned = session.draw(LookupMask(x.shape, table))
+    z = yield Open(x.words.astype(r.dtype) + r, bits=table.bits)
+    return Share(session, gather(turned, z), scale)
+
+
+@dataclass(frozen=True)
+class Lines:
+    """A curve on [lower, upper] cut into lines: k bits of the argument, the top `segments` of them choose a line."""
+
+    curve: Curve
+    scale: int  # of the argument
+    bits: int  # k
+    segments: int
+    out_scale: int
+
+    @classmethod
+    def over(cls, curve: Curve, upper: float, scale: int, segments: int) -> Lines:
+        """k covers the interval and one piece more; the result has as many more fraction bits as a piece is wide."""
+        span = (upper - curve.lower) * 2.0**scale
+        if span <= 0:
+            raise RangeError(f"the upper end {upper:g} must lie above the lower end {curve.lower:g}")
+        bits = max(segments, math.ceil(math.log2(span)))
+        if span + 2 ** (bits - segments) >= 2**bits:
+            bits += 1
+        if bits > 62:
+            raise RangeError(f"an interval of 2^{bits} units: use fewer fraction bits or a smaller upper end")
+        return cls(curve, scale, bits, segments, scale + bits - segments)
+
+
+def curve(session: Session, x: Share, lines: Lines) -> Rounds[Share]:
+    """[f(x)], f cut into 2^s pieces, each replaced by a line.
+
+        z = open(x - lower + r mod 2^k),  z = 2^(k-s) z_hi + z_lo
+        y = height[z_hi] + slope[z_hi] z_lo       dealt: the line through f at 2^(k-s) z_hi - r and one piece further
+
+    Given z_hi, x lies in one interval as wide as a piece, whose start only the dealer knows; so the pieces are
+    shifted by a secret offset, and one opening is enough.  One piece of the 2^s is spare, so that the piece that
+    straddles the end of Z_2^k belongs to the lower end alone.
+
+    Needs: lower <= x <= upper; outside, x is taken mod 2^k from `lower`.
+    Error: |f''| h^2 / 16 with h = 2^(k-s) units of x, plus half a unit in the last place of x.
+    Cost:  1 round; |x| elements of Z_2^k per peer; 1 line mask, 16 |x| 2^s bytes for party 0.
+    Opens: z, uniform in Z_2^k.
+    """
+    if x.scale != lines.scale:
+        raise RangeError(f"lines for {lines.scale} fraction bits do not fit an argument with {x.scale}")
+    item = LineMask(x.shape, lines.curve, lines.scale, lines.out_scale, lines.bits, lines.segments)
+    r, table = session.draw(item)
+    offset = x - lines.curve.lower if lines.curve.lower else x
+    z = yield Open(offset.words.astype(r.dtype) + r, bits=lines.bits)
+    z = z.astype(np.uint64)
+    inside = np.uint64(lines.bits - lines.segments)
+    at = (z >> inside).astype(np.intp)[None, ..., None, None]
+    line = np.take_along_axis(table, at, axis=-2)[..., 0, :]
+    return Share(session, line[..., 0] + line[..., 1] * (z & mask(int(inside))), lines.out_scale)
+
+
+def gather(tables: np.ndarray, index: np.ndarray) -> np.ndarray:
+    """tables[..., index]: one entry of each element's table, for each hosted party."""
+    return np.take_along_axis(tables, index.astype(np.intp)[None, ..., None], axis=-1)[..., 0]

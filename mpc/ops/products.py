@@ -1,0 +1,77 @@
+"""Bilinear products of shares, after Beaver, "Efficient multiparty protocols using circuit randomization", CRYPTO '91.
+
+A product of scales s and t has scale s + t: truncate when the program says so, not after each product.
+"""
+
+from __future__ import annotations
+
+from ..correlations import ProductMask, SquareMask
+from ..errors import RangeError
+from ..ring import MATMUL, MULTIPLY, VALUE_BITS, Bilinear
+from ..rounds import Open, Rounds
+from ..session import Session
+from ..share import Share
+
+
+def bilinear(session: Session, op: Bilinear, x: Share, y: Share) -> Rounds[Share]:
+    """[z] = [op(x, y)] for a map that is linear in each operand.
+
+        d = open(x - a),  e = open(y - b)         for dealt a, b, c = op(a, b)
+        z = c + op(d, b) + op(a + d, e)           where the public d is party 0's to add
+
+    Each operand is masked once, never its broadcast copy: scaling A x 1 x 1 times D x D opens A + D^2 words.
+
+    Needs: |op(x, y)| < 2^62 as words; scales that add up to at most 62.
+    Cost:  1 round; 8 (|x| + |y|) bytes per peer; 1 product mask, 8 |z| bytes for party 0.
+    Opens: d and e, uniform.
+    """
+    scale = _scale(x, y)
+    a, b, c = session.draw(ProductMask(op, x.shape, y.shape))
+    d, e = yield Open(x.words - a), Open(y.words - b)
+    a_d = a + session.public(d)
+    z = c + op.hosted(d, b, x_hosted=False, y_hosted=True) + op.hosted(a_d, e, x_hosted=True, y_hosted=False)
+    return Share(session, z, scale)
+
+
+def product(session: Session, x: Share, y: Share) -> Rounds[Share]:
+    """[x * y], elementwise with broadcasting.  Needs, Cost and Opens as `bilinear`."""
+    return (yield from bilinear(session, MULTIPLY, x, y))
+
+
+def matmul(session: Session, x: Share, y: Share) -> Rounds[Share]:
+    """[x @ y], with batch axes in front.  Needs, Cost and Opens as `bilinear`."""
+    return (yield from bilinear(session, MATMUL, x, y))
+
+
+def einsum(session: Session, spec: str, x: Share, y: Share) -> Rounds[Share]:
+    """[einsum(spec, x, y)], axes named by letters other than P.  Needs, Cost and Opens as `bilinear`."""
+    return (yield from bilinear(session, Bilinear(spec), x, y))
+
+
+def outer(session: Session, x: Share, y: Share) -> Rounds[Share]:
+    """[x y'] over the last axes.  Needs, Cost and Opens as `bilinear`."""
+    return (yield from product(session, x.reshape(*x.shape, 1), y.reshape(*y.shape[:-1], 1, y.shape[-1])))
+
+
+def square(session: Session, x: Share) -> Rounds[Share]:
+    """[x^2].
+
+        d = open(x - a),  z = c + 2 d a + d^2     for dealt a, c = a^2
+
+    Needs: |x^2| < 2^62 as words; twice the scale at most 62.
+    Cost:  1 round; 8 |x| bytes per peer; 1 square mask, 8 |x| bytes for party 0.
+    Opens: d, uniform.
+    """
+    scale = _scale(x, x)
+    a, c = session.draw(SquareMask(x.shape))
+    d = yield Open(x.words - a)
+    return Share(session, c + (d + d) * a + session.public(d * d), scale)
+
+
+def _scale(x: Share, y: Share) -> int:
+    if not isinstance(x, Share) or not isinstance(y, Share):
+        raise TypeError("a product of shares takes two arithmetic shares: multiply by a public value with '*'")
+    scale = x.scale + y.scale
+    if scale > VALUE_BITS:
+        raise RangeError(f"the product would have {scale} fraction bits of {VALUE_BITS}: truncate an operand first")
+    return scale

@@ -1,0 +1,204 @@
+"""The ring Z_2^64 and fixed point.  Knows words and scales; no party, no share.
+
+A real v is the word round(v * 2^scale) mod 2^64, negatives in two's complement.  Words are `numpy.uint64`: they wrap
+without a warning on arrays, and a right shift is logical.  Large integer matrix products go through torch, whose
+int64 kernels are an order of magnitude faster than numpy's; torch is loaded on the first of them, so that a party
+that never needs one starts in a fraction of a second.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .errors import RangeError
+
+FRACTION_BITS = 20
+VALUE_BITS = 62  # |word| < 2^62 for every encoded value: what truncation needs
+_TORCH_WORK = 1 << 15  # multiplications from which torch's kernels win
+
+
+def mask(bits: int) -> np.uint64:
+    """2^bits - 1 as a word."""
+    return np.uint64((1 << bits) - 1)
+
+
+def word(value: int) -> np.uint64:
+    """An integer of any sign, reduced mod 2^64."""
+    return np.uint64(value & 0xFFFF_FFFF_FFFF_FFFF)
+
+
+def dtype_for(bits: int) -> np.dtype[Any]:
+    """The narrowest unsigned type of at least `bits` bits."""
+    if not 1 <= bits <= 64:
+        raise RangeError(f"a ring Z_2^w has w in [1, 64], not {bits}")
+    return np.dtype(np.uint8 if bits <= 8 else np.uint16 if bits <= 16 else np.uint32 if bits <= 32 else np.uint64)
+
+
+def spread_bits(words: np.ndarray, bits: int) -> np.ndarray:
+    """The low `bits` bits (8, 16, 32 or 64) with the index of each bit reversed: bit 0b001 goes to place 0b100.
+
+    Bits that were neighbours then lie in opposite halves, at the same place.  An index is reversed by swapping its
+    digits a and b; a swap exchanges each place that has digit a alone with the one that has digit b alone.
+    """
+    dtype = dtype_for(bits)
+    x = words.astype(dtype)
+    digits = bits.bit_length() - 1
+    for a in range(digits // 2):
+        b = digits - 1 - a
+        shift = dtype.type((1 << b) - (1 << a))
+        places = dtype.type(sum(1 << i for i in range(bits) if (i >> a) & 1 and not (i >> b) & 1))
+        moved = ((x >> shift) ^ x) & places
+        x = x ^ moved ^ (moved << shift)
+    return x
+
+
+def as_array(values: Any) -> np.ndarray:
+    """numpy from numpy, torch or Python numbers, with the dtypes that mean numbers only."""
+    if hasattr(values, "detach"):
+        values = values.detach().cpu().numpy()
+    array = np.asarray(values)
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"values must be real numbers, integers or booleans, not {array.dtype}: convert them first")
+    return array
+
+
+def encode(values: Any, scale: int = FRACTION_BITS, *, bound: float | None = None) -> np.ndarray:
+    """Words of real values, rounded to nearest (ties to even).
+
+    Needs: values finite and |v| < 2^(62 - scale), and |v| <= bound if one is declared; RangeError otherwise.
+    Error: at most half a unit in the last place, 2^-(scale + 1), for |v| 2^scale < 2^53.
+    """
+    if not 0 <= scale < VALUE_BITS:
+        raise RangeError(f"a scale lies in [0, {VALUE_BITS - 1}] fraction bits, not {scale}")
+    array = as_array(values)
+    limit = 2.0 ** (VALUE_BITS - scale)
+    if array.dtype.kind == "f":
+        if not np.isfinite(array).all():
+            count = int((~np.isfinite(array)).sum())
+            raise RangeError(f"{count} of {array.size} values are NaN or infinite: clean them before they are shared")
+        array = array.astype(np.float64)
+        _check_bound(array, limit, scale, bound)
+        return np.rint(array * 2.0**scale).astype(np.int64).view(np.uint64)
+    array = array.astype(np.uint8) if array.dtype.kind == "b" else array
+    _check_bound(array, limit, scale, bound)
+    return np.left_shift(array.astype(np.int64), scale).view(np.uint64)
+
+
+def _check_bound(array: np.ndarray, limit: float, scale: int, bound: float | None) -> None:
+    if array.size == 0:
+        return
+    low, high = array.min(), array.max()
+    if bound is not None and (low < -bound or high > bound):
+        raise RangeError(f"values leave the declared bound |v| <= {bound:g}: scale or clip them, or declare a larger bound")
+    if low <= -limit or high >= limit:
+        raise RangeError(
+            f"values reach 2^{VALUE_BITS - scale} = {limit:g}, the bound at {scale} fraction bits: "
+            "use smaller values or fewer fraction bits"
+        )
+
+
+def decode(words: np.ndarray, scale: int) -> np.ndarray:
+    """Real values of words: float64 with fraction bits, int64 without."""
+    signed = np.ascontiguousarray(words).view(np.int64)
+    return signed * 2.0**-scale if scale else signed.copy()
+
+
+@dataclass(frozen=True)
+class Bilinear:
+    """A bilinear map: `spec` is "" for elementwise product, "&" for AND over GF(2), "@" for matmul, else an einsum."""
+
+    spec: str = ""
+
+    def __post_init__(self) -> None:
+        if self.spec in ("", "&", "@"):
+            return
+        if self.spec.count(",") != 1 or self.spec.count("->") != 1 or "P" in self.spec or "." in self.spec:
+            raise ValueError(f"an einsum of two operands with named axes and '->' (the letter P is taken), not {self.spec!r}")
+
+    def __call__(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        if not self.spec:
+            return x * y
+        if self.spec == "&":
+            return x & y
+        if self.spec == "@":
+            return _matmul(x, y)
+        return _einsum(self.spec, x, y)
+
+    def hosted(self, x: np.ndarray, y: np.ndarray, *, x_hosted: bool, y_hosted: bool) -> np.ndarray:
+        """The map applied to each hosted party's words; an operand without the hosted axis is public."""
+        if self.spec not in ("", "&", "@"):
+            left, rest = self.spec.split(",")
+            right, out = rest.split("->")
+            spec = f"{'P' * x_hosted}{left},{'P' * y_hosted}{right}->P{out}"
+            return _einsum(spec, x, y)
+        rank = max(x.ndim - x_hosted, y.ndim - y_hosted)
+        return self(widen(x, rank, x_hosted), widen(y, rank, y_hosted))
+
+    def shape(self, x: tuple[int, ...], y: tuple[int, ...]) -> tuple[int, ...]:
+        """The shape of the result; a TypeError that names both shapes where they do not fit."""
+        try:
+            if self.spec in ("", "&"):
+                return np.broadcast_shapes(x, y)
+            if self.spec == "@":
+                return _matmul_shape(x, y)
+            return _einsum_shape(self.spec, x, y)
+        except ValueError as error:
+            kind = {"": "an elementwise product", "&": "an AND", "@": "a matrix product"}.get(self.spec, f"{self.spec!r}")
+            raise TypeError(f"shapes {x} and {y} do not fit {kind}") from error
+
+
+MULTIPLY = Bilinear()
+AND = Bilinear("&")
+MATMUL = Bilinear("@")
+
+
+def widen(x: np.ndarray, rank: int, hosted: bool = True) -> np.ndarray:
+    """Bring a value to `rank` axes by axes of one; the hosted axis, if there is one, stays in front and is not counted."""
+    lead = x.shape[:1] if hosted else ()
+    rest = x.shape[len(lead) :]
+    return x.reshape(lead + (1,) * (rank - len(rest)) + rest)
+
+
+def _matmul(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    work = x.size * y.shape[-1] if y.ndim > 1 else x.size
+    if work < _TORCH_WORK:
+        return np.matmul(x, y)
+    import torch
+
+    left, right = (torch.from_numpy(np.ascontiguousarray(v).view(np.int64)) for v in (x, y))
+    return torch.matmul(left, right).numpy().view(np.uint64)
+
+
+def _einsum(spec: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    inputs, _ = spec.split("->")
+    left, right = inputs.split(",")
+    sizes = dict(zip(left + right, x.shape + y.shape, strict=True))
+    if math.prod(sizes.values()) < _TORCH_WORK:
+        return np.einsum(spec, x, y)
+    import torch
+
+    operands = [torch.from_numpy(np.ascontiguousarray(v).view(np.int64)) for v in (x, y)]
+    return torch.einsum(spec, *operands).contiguous().numpy().view(np.uint64)
+
+
+def _matmul_shape(x: tuple[int, ...], y: tuple[int, ...]) -> tuple[int, ...]:
+    if not x or not y:
+        raise ValueError("a matrix product takes no scalars")
+    left, right = (x if len(x) > 1 else (1, *x)), (y if len(y) > 1 else (*y, 1))
+    if left[-1] != right[-2]:
+        raise ValueError("inner axes differ")
+    batch = np.broadcast_shapes(left[:-2], right[:-2])
+    return batch + (left[-2],) * (len(x) > 1) + (right[-1],) * (len(y) > 1)
+
+
+def _einsum_shape(spec: str, x: tuple[int, ...], y: tuple[int, ...]) -> tuple[int, ...]:
+    inputs, out = spec.split("->")
+    sizes: dict[str, int] = {}
+    for axis, size in zip(inputs.replace(",", ""), x + y, strict=True):
+        if sizes.setdefault(axis, size) != size:
+            raise ValueError(f"axis {axis} has two sizes")
+    return tuple(sizes[axis] for axis in out)

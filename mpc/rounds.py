@@ -1,0 +1,195 @@
+"""Interactive protocols as generators.  Knows what a round may ask for; nothing of networks.
+
+A protocol yields one request, or several as a tuple, and is sent back one result each.  One yield is one round.
+
+    def product(session, x, y):
+        ...
+        d, e = yield Open(x - a), Open(y - b)
+
+`yield from` runs another protocol in sequence; `together` runs protocols that do not depend on each other in the
+same rounds; `labelled` books the cost of one under a name.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from types import CodeType, GeneratorType
+from typing import TYPE_CHECKING, Any, TypeVar, Union
+
+import numpy as np
+
+from .ledger import EVERYONE
+from .meter import Cost
+
+if TYPE_CHECKING:
+    from .session import Session
+    from .share import Share
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True, eq=False)
+class Open:
+    """Disclose masked words to all parties.  The sum (or XOR) must be uniform: a fresh mask was added.
+
+    words: (hosted, *shape).  bits: the ring they are opened in, reduced to it before they are sent.
+    apart: give each party's words instead of their sum, as (parties, *shape); each must be masked by itself.
+    """
+
+    words: np.ndarray
+    bits: int = 64
+    xor: bool = False
+    apart: bool = False
+    labels: tuple[Cost, ...] = field(default=(), repr=False)
+
+    def __repr__(self) -> str:
+        return f"Open(shape={self.words.shape[1:]}, bits={self.bits})"
+
+
+@dataclass(slots=True, eq=False)
+class Reveal:
+    """Disclose a shared value to a role, and write it in the ledger.  The only way out.
+
+    to: EVERYONE (all computing parties), "party 2", or the name of a client.
+    The program gets the value where its process hosts that role's party, and None elsewhere.
+    """
+
+    share: Share
+    to: str = EVERYONE
+    what: str = "value"
+    why: str = "asked by the program"
+    torch: bool = False
+    labels: tuple[Cost, ...] = field(default=(), repr=False)
+
+
+@dataclass(slots=True, eq=False)
+class Input:
+    """Receive a value that a client shares to the parties."""
+
+    role: str
+    shape: tuple[int, ...] = ()
+    scale: int = 0
+    labels: tuple[Cost, ...] = field(default=(), repr=False)
+
+
+Request = Union[Open, Reveal, Input]
+Yielded = Union[Request, "tuple[Request, ...]"]
+Rounds = Generator[Yielded, Any, T]
+
+
+class _Member:
+    """One program among several that share their rounds."""
+
+    __slots__ = ("program", "width", "result", "running")
+
+    def __init__(self, program: Rounds[Any]) -> None:
+        self.program = program
+        self.width: int | None = None  # how many requests it last yielded; None for one that is not a tuple
+        self.result: Any = None
+        self.running = True
+
+    def advance(self, reply: Any, merged: list[Request]) -> None:
+        try:
+            yielded = self.program.send(reply)
+        except StopIteration as stop:
+            self.result, self.running = stop.value, False
+            return
+        if isinstance(yielded, tuple):
+            self.width = len(yielded)
+            merged.extend(yielded)
+        else:
+            self.width = None
+            merged.append(yielded)
+
+
+class Together(Generator[Yielded, Any, "tuple[Any, ...]"]):
+    """Programs in lock step; a generator itself, so that it composes with `yield from`."""
+
+    __slots__ = ("members",)
+
+    def __init__(self, programs: tuple[Rounds[Any], ...]) -> None:
+        self.members = [_Member(program) for program in programs]
+
+    def send(self, value: Any) -> Yielded:
+        merged: list[Request] = []
+        replies = iter(value) if value is not None else None
+        for member in self.members:
+            if not member.running:
+                continue
+            if replies is None:
+                reply = None
+            elif member.width is None:
+                reply = next(replies)
+            else:
+                reply = tuple(next(replies) for _ in range(member.width))
+            member.advance(reply, merged)
+        if not any(member.running for member in self.members):
+            raise StopIteration(tuple(member.result for member in self.members))
+        return tuple(merged)
+
+    def throw(self, *error: Any) -> Yielded:
+        self.close()
+        raise error[1] if len(error) > 1 and error[1] is not None else error[0]
+
+    def close(self) -> None:
+        for member in self.members:
+            member.program.close()
+
+
+def together(*programs: Rounds[Any]) -> Rounds[tuple[Any, ...]]:
+    """Run independent programs in the same rounds; the longest decides how many.  Gives their results in order."""
+    return Together(programs)
+
+
+class Labelled(Generator[Yielded, Any, Any]):
+    """A program whose rounds, bytes and seconds are booked under a label of the meter."""
+
+    __slots__ = ("program", "cost", "_since")
+
+    def __init__(self, program: Rounds[Any], cost: Cost) -> None:
+        self.program = program
+        self.cost = cost
+        self._since = time.perf_counter()
+
+    def send(self, value: Any) -> Yielded:
+        try:
+            yielded = self.program.send(value)
+        finally:
+            now = time.perf_counter()
+            self.cost.seconds += now - self._since
+            self._since = now
+        for request in yielded if isinstance(yielded, tuple) else (yielded,):
+            request.labels += (self.cost,)
+        return yielded
+
+    def throw(self, *error: Any) -> Yielded:
+        return self.program.throw(*error)
+
+    def close(self) -> None:
+        self.program.close()
+
+
+def labelled(session: Session, label: str, program: Rounds[T]) -> Rounds[T]:
+    """Book what `program` costs under `session.meter[label]`; labels nest."""
+    return Labelled(program, session.meter[label])
+
+
+def position(program: Any) -> str:
+    """Where a suspended program stands: function:line of each level, innermost last, branches in brackets."""
+    levels: list[str] = []
+    while program is not None:
+        if isinstance(program, Together):
+            levels.append("[" + "|".join(position(m.program) for m in program.members if m.running) + "]")
+            break
+        if isinstance(program, Labelled):
+            program = program.program
+        elif isinstance(program, GeneratorType):
+            code: CodeType = program.gi_code
+            frame = program.gi_frame
+            levels.append(f"{code.co_name}:{frame.f_lineno if frame is not None else code.co_firstlineno}")
+            program = program.gi_yieldfrom
+        else:
+            break
+    return ">".join(levels)

@@ -1,0 +1,259 @@
+"""Secret-shared values.  Knows local arithmetic; whatever needs a message is a function in `mpc.ops`.
+
+The words of a share have a leading *hosted* axis: one row for each party that this process plays.  A party process
+hosts one, a simulation hosts all.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from . import ring
+from .errors import RangeError
+
+if TYPE_CHECKING:
+    from .session import Session
+
+
+class _Hidden:
+    """What no secret-shared value may do quietly."""
+
+    __slots__ = ("words", "session")
+    __array_ufunc__ = None  # numpy hands `array * share` to the share
+    __hash__ = None  # type: ignore[assignment]
+
+    words: np.ndarray
+    session: Session
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the secret value, without the hosted axis."""
+        return self.words.shape[1:]
+
+    @property
+    def ndim(self) -> int:
+        return self.words.ndim - 1
+
+    @property
+    def size(self) -> int:
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    def __len__(self) -> int:
+        if self.ndim == 0:
+            raise TypeError("a shared scalar has no length")
+        return self.shape[0]
+
+    def _refuse(self, what: str, cure: str) -> NoReturn:
+        raise TypeError(f"{what} of a secret is not known to any party: {cure}")
+
+    def __bool__(self) -> bool:
+        self._refuse("the truth", "compare with ops.less and select with a product, or Reveal it")
+
+    def __float__(self) -> float:
+        self._refuse("the number", "Reveal it to a role first")
+
+    def __int__(self) -> int:
+        self._refuse("the number", "Reveal it to a role first")
+
+    def __index__(self) -> int:
+        self._refuse("the number", "select with a one-hot product, or Reveal it")
+
+    def __eq__(self, other: object) -> bool:
+        self._refuse("the equality", "use ops.equal")
+
+    def __ne__(self, other: object) -> bool:
+        self._refuse("the equality", "use ops.equal")
+
+    def __lt__(self, other: object) -> bool:
+        self._refuse("the order", "use ops.less")
+
+    def __le__(self, other: object) -> bool:
+        self._refuse("the order", "use ops.less")
+
+    def __gt__(self, other: object) -> bool:
+        self._refuse("the order", "use ops.less")
+
+    def __ge__(self, other: object) -> bool:
+        self._refuse("the order", "use ops.less")
+
+    def __array__(self, *_: Any, **__: Any) -> np.ndarray:
+        self._refuse("the array", "Reveal it to a role first")
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a share is never pickled: keep it in its party's own process")
+
+    def __getstate__(self) -> NoReturn:
+        raise TypeError("a share is never pickled: keep it in its party's own process")
+
+
+def _hosted_key(key: Any) -> tuple[Any, ...]:
+    return (slice(None), *(key if isinstance(key, tuple) else (key,)))
+
+
+def _hosted_axis(axis: int | tuple[int, ...] | None, ndim: int) -> tuple[int, ...]:
+    axes = tuple(range(ndim)) if axis is None else (axis,) if isinstance(axis, int) else axis
+    if any(not -ndim <= a < ndim for a in axes):
+        raise TypeError(f"axis {axis} of a share with {ndim} axes")
+    return tuple(a % ndim + 1 for a in axes)
+
+
+class Share(_Hidden):
+    """An additive share [x] mod 2^64 with `scale` fraction bits."""
+
+    __slots__ = ("scale",)
+
+    def __init__(self, session: Session, words: np.ndarray, scale: int) -> None:
+        self.session = session
+        self.words = words
+        self.scale = scale
+
+    def _with(self, words: np.ndarray) -> Share:
+        return Share(self.session, words, self.scale)
+
+    def _other(self, other: Any) -> np.ndarray:
+        """Words of an operand of + and -: a share of the same scale, or a public value encoded at this scale."""
+        if isinstance(other, Share):
+            if other.session is not self.session:
+                raise TypeError("two shares of different sessions: share both values in one session")
+            if other.scale != self.scale:
+                raise RangeError(
+                    f"scales {self.scale} and {other.scale} do not add: truncate one, or raise the other with rescale"
+                )
+            return other.words
+        if isinstance(other, _Hidden):
+            raise TypeError("an arithmetic and a binary share do not add: convert with ops.to_arithmetic")
+        return self.session.public(ring.encode(other, self.scale))
+
+    def __add__(self, other: Any) -> Share:
+        x, y = _align(self.words, self._other(other))
+        return self._with(x + y)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Share:
+        x, y = _align(self.words, self._other(other))
+        return self._with(x - y)
+
+    def __rsub__(self, other: Any) -> Share:
+        return (-self) + other
+
+    def __neg__(self) -> Share:
+        return self._with(np.negative(self.words))
+
+    def __mul__(self, factor: Any) -> Share:
+        """Times a public value: integers keep the scale, reals are encoded at 20 fraction bits and add them."""
+        if isinstance(factor, _Hidden):
+            raise TypeError("share * share needs a message: use 'yield from ops.product(session, x, y)'")
+        array = ring.as_array(factor)
+        return self.times(array, bits=ring.FRACTION_BITS if array.dtype.kind == "f" else 0)
+
+    __rmul__ = __mul__
+
+    def times(self, factor: Any, *, bits: int) -> Share:
+        """Times a public value encoded with `bits` fraction bits, which are added to the scale."""
+        scale = self.scale + bits
+        if scale > ring.VALUE_BITS:
+            raise RangeError(f"the product would have {scale} fraction bits of {ring.VALUE_BITS}: truncate first")
+        x, y = _align(self.words, ring.encode(factor, bits)[None])
+        return Share(self.session, x * y, scale)
+
+    def __truediv__(self, other: Any) -> Share:
+        raise TypeError("division is not local: multiply by a public reciprocal, or use ops.truncate or ops.reciprocal")
+
+    def rescale(self, scale: int) -> Share:
+        """The same value with more fraction bits; fewer need ops.truncate."""
+        if scale < self.scale:
+            raise RangeError(f"from {self.scale} to {scale} fraction bits is a division: use ops.truncate")
+        if scale > ring.VALUE_BITS:
+            raise RangeError(f"{scale} fraction bits of {ring.VALUE_BITS}: no room is left for the value")
+        return Share(self.session, self.words << np.uint64(scale - self.scale), scale)
+
+    def __getitem__(self, key: Any) -> Share:
+        return self._with(self.words[_hosted_key(key)])
+
+    def reshape(self, *shape: int) -> Share:
+        return self._with(self.words.reshape(self.words.shape[0], *shape))
+
+    def sum(self, axis: int | tuple[int, ...] | None = None) -> Share:
+        return self._with(self.words.sum(axis=_hosted_axis(axis, self.ndim), dtype=np.uint64))
+
+    def cumsum(self, axis: int) -> Share:
+        return self._with(self.words.cumsum(axis=_hosted_axis(axis, self.ndim)[0], dtype=np.uint64))
+
+    @property
+    def T(self) -> Share:
+        """The last two axes swapped."""
+        return self._with(np.swapaxes(self.words, -1, -2))
+
+    def __repr__(self) -> str:
+        return f"Share(shape={self.shape}, scale={self.scale})"
+
+
+class BinaryShare(_Hidden):
+    """An XOR share <x> of `width`-bit words."""
+
+    __slots__ = ("width",)
+
+    def __init__(self, session: Session, words: np.ndarray, width: int) -> None:
+        self.session = session
+        self.words = words
+        self.width = width
+
+    def _with(self, words: np.ndarray) -> BinaryShare:
+        return BinaryShare(self.session, words, self.width)
+
+    def __xor__(self, other: Any) -> BinaryShare:
+        if isinstance(other, BinaryShare):
+            if other.session is not self.session or other.width != self.width:
+                raise TypeError(f"<x> of {self.width} bits and <y> of {other.width}: same session and width are needed")
+            x, y = _align(self.words, other.words)
+        elif isinstance(other, _Hidden):
+            raise TypeError("an arithmetic and a binary share do not mix: convert with ops.to_binary")
+        else:
+            x, y = _align(self.words, self.session.public(self._bits(other)))
+        return self._with(x ^ y)
+
+    __rxor__ = __xor__
+
+    def __and__(self, other: Any) -> BinaryShare:
+        if isinstance(other, _Hidden):
+            raise TypeError("share & share needs a message: use 'yield from ops.conjunction(session, x, y)'")
+        x, y = _align(self.words, self._bits(other)[None])
+        return self._with(x & y)
+
+    __rand__ = __and__
+
+    def __invert__(self) -> BinaryShare:
+        return self ^ ring.mask(self.width)
+
+    def __lshift__(self, bits: int) -> BinaryShare:
+        dtype = self.words.dtype.type
+        return self._with((self.words << dtype(bits)) & dtype(ring.mask(self.width)))
+
+    def __rshift__(self, bits: int) -> BinaryShare:
+        return self._with(self.words >> self.words.dtype.type(bits))
+
+    def __getitem__(self, key: Any) -> BinaryShare:
+        return self._with(self.words[_hosted_key(key)])
+
+    def reshape(self, *shape: int) -> BinaryShare:
+        return self._with(self.words.reshape(self.words.shape[0], *shape))
+
+    def _bits(self, value: Any) -> np.ndarray:
+        array = ring.as_array(value)
+        if array.dtype.kind == "f":
+            raise TypeError("bits are integers: encode real values first")
+        if array.size and (array.min() < 0 or int(array.max()) >> self.width):
+            raise RangeError(f"bits of {self.width}-bit words lie in [0, 2^{self.width})")
+        return array.astype(self.words.dtype)
+
+    def __repr__(self) -> str:
+        return f"BinaryShare(shape={self.shape}, width={self.width})"
+
+
+def _align(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Two hosted arrays brought to the same rank, so that they broadcast."""
+    rank = max(x.ndim, y.ndim) - 1
+    return (x, y) if x.ndim == y.ndim else (ring.widen(x, rank), ring.widen(y, rank))

@@ -1,0 +1,133 @@
+"""The trusted dealer: knows every mask of the items it makes, and nothing that happens online.
+
+Randomness comes in *blocks*.  Block b of party p is stream b of p's key, and the dealer's own coins are stream b of
+its own key, so that any block can be made, or expanded, without those before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from mpc.correlations import Correlation, Layout, layout
+from mpc.errors import ConfigError
+from mpc.prg import KEY_BYTES, Prg, fresh_key
+
+from .dealing import dealt_words
+
+
+class TrustedDealer:
+    """Makes items for N parties from their keys and its own.
+
+    Trust: whoever runs it and also sees one party's messages learns everything; it must not collude with any party.
+    """
+
+    def __init__(self, parties: int, *, keys: Sequence[bytes] | None = None, own_key: bytes | None = None) -> None:
+        if parties < 2:
+            raise ConfigError(f"secret sharing needs at least 2 parties, not {parties}")
+        self.parties = parties
+        self.keys = tuple(keys) if keys is not None else tuple(fresh_key() for _ in range(parties))
+        if len(self.keys) != parties:
+            raise ConfigError(f"{parties} parties need {parties} keys, not {len(self.keys)}")
+        self._own_key = own_key or fresh_key()
+        self.enter(0)
+
+    def enter(self, block: int) -> None:
+        """Stand at the start of a block."""
+        self._streams = [Prg(key, block) for key in self.keys]
+        self._coins = Prg(self._own_key, block)
+
+    def make(self, item: Correlation) -> np.ndarray:
+        """All parties' bytes of the next item, (parties, total_bytes); row 0 holds the corrections of dealt fields."""
+        place = layout(item)
+        rows = np.empty((self.parties, place.total_bytes + 16), np.uint8)
+        for row, stream in zip(rows, self._streams, strict=True):
+            stream.fill(row)
+        rows = rows[:, : place.total_bytes]
+        fields = place.views(rows)
+        free = len(item.free())
+        with np.errstate(over="ignore"):
+            clear = dealt_words(item, fields[:free], self._coins)
+            for part, value, shares in zip(item.dealt(), clear, fields[free:], strict=True):
+                if part.xor:
+                    shares[0] = value ^ np.bitwise_xor.reduce(shares[1:], axis=0)
+                else:
+                    shares[0] = value.astype(part.dtype) - np.add.reduce(shares[1:], axis=0, dtype=part.dtype)
+        return rows
+
+    def corrections(self, item: Correlation) -> np.ndarray:
+        """What party 0 is handed for the next item: `dealt_bytes` bytes."""
+        return self.make(item)[0, layout(item).free_bytes :]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(parties={self.parties})"
+
+
+class InProcessDealer(TrustedDealer):
+    """A dealer in the process that hosts all parties: for simulations and tests, where one process sees all anyway."""
+
+    def draw(self, item: Correlation) -> tuple[np.ndarray, ...]:
+        """The fields of the next item, for all parties."""
+        return layout(item).views(self.make(item))
+
+    def statement(self) -> bytes:
+        """Nothing to compare: there is one process."""
+        return b"in-process"
+
+    def agree(self, statements: list[bytes]) -> None:
+        """One process agrees with itself."""
+
+
+class InsecureSeededDealer(InProcessDealer):
+    """Every process plays the dealer from one shared seed and takes its own row: no secrecy, for tests and benchmarks."""
+
+    def __init__(self, parties: int, seed: int, *, party: int | None = None) -> None:
+        stream = Prg(seed.to_bytes(KEY_BYTES, "big"))
+        keys = [stream.bytes(KEY_BYTES).tobytes() for _ in range(parties + 1)]
+        super().__init__(parties, keys=keys[:parties], own_key=keys[parties])
+        self._seed_digest = stream.bytes(16).tobytes()
+        self._party = party
+
+    def draw(self, item: Correlation) -> tuple[np.ndarray, ...]:
+        """The fields of the next item, for this process's party or for all."""
+        rows = self.make(item)
+        return layout(item).views(rows if self._party is None else rows[self._party : self._party + 1])
+
+    def statement(self) -> bytes:
+        """A digest of the seed."""
+        return b"insecure-seeded:" + self._seed_digest
+
+    def agree(self, statements: list[bytes]) -> None:
+        """Refuse another seed."""
+        for party, statement in enumerate(statements):
+            if statement.rstrip(b"\0") != self.statement().rstrip(b"\0"):
+                raise ConfigError(f"party {party} deals from another seed: start all parties with the same one")
+
+
+class Expander:
+    """One party's own end: expands its key, and for party 0 lays the corrections over it."""
+
+    def __init__(self, key: bytes, *, party: int) -> None:
+        self._key = key
+        self.party = party
+        self.enter(0)
+
+    def enter(self, block: int) -> None:
+        """Stand at the start of a block."""
+        self._stream = Prg(self._key, block)
+
+    def fields(self, item: Correlation, corrections: np.ndarray | None) -> tuple[np.ndarray, ...]:
+        """The fields of the next item as (1, *shape); party 0 brings the item's corrections."""
+        place: Layout = layout(item)
+        row = np.empty((1, place.total_bytes + 16), np.uint8)
+        self._stream.fill(row[0])
+        row = row[:, : place.total_bytes]
+        if corrections is not None:
+            row[0, place.free_bytes :] = corrections
+        return place.views(row)
+
+    def __repr__(self) -> str:
+        return f"Expander(party={self.party})"
+
+

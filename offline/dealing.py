@@ -1,0 +1,195 @@
+"""What the dealt fields of each kind are, as functions of the free ones.  Knows clear values: it runs at a dealer only.
+
+Every function takes the item, its free fields as rows (parties, *shape), and the dealer's own generator, and gives
+the clear words of the dealt fields.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache, singledispatch
+
+import numpy as np
+
+from mpc import correlations as kinds
+from mpc.errors import ConfigError
+from mpc.ops.truncate import wrap_count
+from mpc.prg import Prg
+from mpc.ring import mask, spread_bits
+
+Clear = tuple[np.ndarray, ...]
+Rows = tuple[np.ndarray, ...]
+
+
+@singledispatch
+def dealt_words(item: kinds.Correlation, rows: Rows, prg: Prg) -> Clear:
+    """The clear dealt fields of an item."""
+    raise ConfigError(f"no dealer makes {type(item).__name__}: register it with dealt_words")
+
+
+def joined(part: kinds.Field, rows: np.ndarray) -> np.ndarray:
+    """The clear value behind the rows of one field."""
+    total = np.bitwise_xor.reduce(rows, axis=0) if part.xor else np.add.reduce(rows, axis=0, dtype=rows.dtype)
+    return np.asarray(total) & part.dtype.type(mask(part.bits))
+
+
+def _clear(item: kinds.Correlation, rows: Rows) -> Clear:
+    return tuple(joined(part, row) for part, row in zip(item.free(), rows, strict=True))
+
+
+@dealt_words.register
+def _(item: kinds.ProductMask, rows: Rows, prg: Prg) -> Clear:
+    a, b = _clear(item, rows)
+    return (item.op(a, b),)
+
+
+@dealt_words.register
+def _(item: kinds.SquareMask, rows: Rows, prg: Prg) -> Clear:
+    (a,) = _clear(item, rows)
+    return (a * a,)
+
+
+@dealt_words.register
+def _(item: kinds.AndMask, rows: Rows, prg: Prg) -> Clear:
+    a, b = _clear(item, rows)
+    return (a & b,)
+
+
+@dealt_words.register
+def _(item: kinds.TruncationMask, rows: Rows, prg: Prg) -> Clear:
+    (r,) = _clear(item, rows)
+    return r >> np.uint64(item.bits), r >> np.uint64(63)
+
+
+@dealt_words.register
+def _(item: kinds.WrapMask, rows: Rows, prg: Prg) -> Clear:
+    (r,) = _clear(item, rows)
+    return wrap_count(rows[0]), r >> np.uint64(63)
+
+
+@dealt_words.register
+def _(item: kinds.LookupMask, rows: Rows, prg: Prg) -> Clear:
+    (r,) = _clear(item, rows)
+    entries = np.arange(1 << item.table.bits, dtype=np.uint64)
+    at = (entries - r[..., None].astype(np.uint64)) & mask(item.table.bits)
+    return (item.table.values[at.astype(np.intp)],)
+
+
+@dealt_words.register
+def _(item: kinds.LineMask, rows: Rows, prg: Prg) -> Clear:
+    """The line of each piece: through both ends of the curve, moved half-way towards it in the middle.
+
+    start = 2^(k-s) z_hi - r mod 2^k.  A piece that straddles the end of Z_2^k serves the lower end: it starts below 0
+    and is fitted from 0 on.
+    """
+    (r,) = _clear(item, rows)
+    inside = item.bits - item.segments
+    z_hi = np.arange(1 << item.segments, dtype=np.uint64) << np.uint64(inside)
+    start = ((z_hi - r[..., None].astype(np.uint64)) & mask(item.bits)).astype(np.float64)
+    start = np.where(start > 2.0**item.bits - 2.0**inside, start - 2.0**item.bits, start)
+    left, right = np.maximum(start, 0.0), start + 2.0**inside
+    unit = 2.0**-item.in_scale
+    f_left, f_middle, f_right = (
+        item.curve(item.curve.lower + at * unit) for at in (left, 0.5 * (left + right), right)
+    )
+    slope = (f_right - f_left) / np.maximum(right - left, 1.0)
+    height = f_left + slope * (start - left) + 0.5 * (f_middle - 0.5 * (f_left + f_right))
+    lines = np.stack([height, slope], axis=-1)
+    return (np.rint(lines * 2.0**item.out_scale).astype(np.int64).view(np.uint64),)
+
+
+@lru_cache(maxsize=1)
+def _byte_tables() -> tuple[np.ndarray, np.ndarray]:
+    """chunk[k, r]: the 256 pairs ([j < r], [j = r]) in bits 2k, 2k + 1.  group[v]: the pair of four masked pairs v."""
+    j = np.arange(256)
+    pair = (j[None] < j[:, None]).astype(np.uint8) | ((j[None] == j[:, None]).astype(np.uint8) << 1)
+    chunk = np.stack([pair << (2 * k) for k in range(4)])
+    less, equal = np.zeros(256, np.uint8), np.ones(256, np.uint8)
+    for k in range(4):  # from the lowest chunk up: a higher one decides unless it is equal
+        chunk_less, chunk_equal = (j >> (2 * k)).astype(np.uint8) & 1, (j >> (2 * k + 1)).astype(np.uint8) & 1
+        less, equal = chunk_less | (chunk_equal & less), chunk_equal & equal
+    return chunk, less | (equal << 1)
+
+
+@dealt_words.register
+def _(item: kinds.SignTables, rows: Rows, prg: Prg) -> Clear:
+    (r,) = _clear(item, rows)
+    chunk, group = _byte_tables()
+    groups = item.group_count
+    r = r.astype(np.uint64)
+    low = np.ascontiguousarray(r & mask(item.width - 1)).astype("<u8").reshape(*item.shape, 1).view(np.uint8)
+    r_k = low[..., : 4 * groups].reshape(*item.shape, groups, 4)
+    first = prg.bytes(r.size * groups).reshape(*item.shape, groups)
+    second = prg.bytes(r.size).reshape(item.shape) & np.uint8((1 << item.last_bits) - 1)
+
+    chunks = chunk[0][r_k[..., 0]]
+    for k in range(1, 4):
+        chunks |= chunk[k][r_k[..., k]]
+    chunks ^= first[..., None]
+
+    index = np.arange(256, dtype=np.uint8) ^ first[..., None]
+    pairs = group[index]
+    masked = (pairs[..., 0, :] & np.uint8(1)) ^ second[..., None]
+    if groups == 2:
+        masked ^= pairs[..., 1, :] << np.uint8(1)
+    packed = masked[..., :128] | (masked[..., 128:] << np.uint8(4))
+
+    c = np.arange(1 << item.last_bits, dtype=np.uint8) ^ second[..., None]
+    less = c & np.uint8(1)
+    if groups == 2:
+        less = ((c >> np.uint8(1)) & np.uint8(1)) | ((c >> np.uint8(2)) & less)
+    top = (r >> np.uint64(item.width - 1)).astype(np.uint8)
+    return chunks, packed, (less ^ top[..., None]).astype(np.uint64)
+
+
+@dealt_words.register
+def _(item: kinds.SignBits, rows: Rows, prg: Prg) -> Clear:
+    (r,) = _clear(item, rows)
+    r = r.astype(np.uint64)
+    return spread_bits(r & mask(item.width - 1), item.low_bits), (r >> np.uint64(item.width - 1)).astype(np.uint8)
+
+
+@dealt_words.register
+def _(item: kinds.BitMask, rows: Rows, prg: Prg) -> Clear:
+    return _clear(item, rows)
+
+
+@dealt_words.register
+def _(item: kinds.SharedBits, rows: Rows, prg: Prg) -> Clear:
+    (bits,) = _clear(item, rows)
+    places = np.arange(item.width, dtype=np.uint64)
+    return ((bits.astype(np.uint64)[..., None] >> places) & np.uint64(1),)
+
+
+@dealt_words.register
+def _(item: kinds.EqualTables, rows: Rows, prg: Prg) -> Clear:
+    (r,) = _clear(item, rows)
+    count = item.chunk_count
+    r_k = np.ascontiguousarray(r).astype("<u8").reshape(*item.shape, 1).view(np.uint8)[..., :count]
+    secret = prg.bytes(r.size).reshape(item.shape) & np.uint8((1 << count) - 1)
+    j = np.arange(256, dtype=np.uint8)
+    chunks = np.zeros((*item.shape, 256), np.uint8)
+    for k in range(count):
+        chunks |= (j == r_k[..., k, None]).astype(np.uint8) << np.uint8(k)
+    last = np.arange(1 << count) == (secret ^ np.uint8((1 << count) - 1))[..., None]
+    return chunks ^ secret[..., None], last.astype(np.uint64)
+
+
+@dealt_words.register
+def _(item: kinds.ChoiceNoise, rows: Rows, prg: Prg) -> Clear:
+    order = prg.permutations(item.shape)
+    if item.eps <= 0:
+        return (order,)
+    coin = prg.words(item.shape[:-1])
+    limit = min(int(item.eps * 2.0**64), (1 << 64) - 1)
+    explores = (coin <= np.uint64(limit)) if item.eps >= 1 else (coin < np.uint64(limit))
+    return (order + ((prg.permutations(item.shape) * explores[..., None]) << np.uint64(item.high)),)
+
+
+@dealt_words.register
+def _(item: kinds.Permutation, rows: Rows, prg: Prg) -> Clear:
+    return (prg.permutations(item.shape) + np.uint64(1),)
+
+
+@dealt_words.register
+def _(item: kinds.UniformNumber, rows: Rows, prg: Prg) -> Clear:
+    return (prg.words(item.shape) & mask(item.bits),)
