@@ -94,7 +94,7 @@ class Source(Protocol):
         """The fields of the next item as (hosted, *shape); OutOfMaterial when there is none."""
 
     def statement(self) -> bytes:
-        """What the parties compare before the first round: at most 64 public bytes that say where this source stands."""
+        """What the parties compare before the first round: at most 64 public bytes on where this source stands."""
 
     def agree(self, statements: list[bytes]) -> None:
         """Hear the statements of all parties, before the first item; move forward or refuse."""
@@ -186,7 +186,7 @@ class LookupMask(Correlation):
 
 @dataclass(frozen=True)
 class LineMask(Correlation):
-    """r uniform in Z_2^k and, for each of 2^segments values of the top bits of x + r, the line through the curve there.
+    """r uniform in Z_2^k and, for each of 2^segments top parts of x + r, the line through the curve there.
 
     The words are (height, slope) at `out_scale` fraction bits, the slope per unit in the last place of x.
     """

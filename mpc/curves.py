@@ -101,5 +101,3 @@ def indicator(value: int, bits: int) -> Table:
     if not 0 <= value < 1 << bits:
         raise RangeError(f"{value} is no {bits}-bit number")
     return Table((np.arange(1 << bits) == value).astype(np.uint64))
-
-

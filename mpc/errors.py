@@ -1,4 +1,4 @@
-"""Every error a user can meet.  Knows no secret: a message carries names, counts, bounds and the cure, never a value."""
+"""Every error a user can meet.  A message carries names, counts, bounds and the cure, never a value."""
 
 from __future__ import annotations
 

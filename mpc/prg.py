@@ -36,7 +36,7 @@ class Prg:
 
     def fill(self, out: np.ndarray) -> None:
         """Overwrite `out` (contiguous bytes, with one block of spare room behind `len(out) - 16`)."""
-        view = memoryview(out)
+        view = memoryview(out.data)
         done, wanted = 0, len(view) - _BLOCK
         while done < wanted:
             step = min(wanted - done, len(_ZEROS))

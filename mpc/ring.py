@@ -26,6 +26,11 @@ def mask(bits: int) -> np.uint64:
     return np.uint64((1 << bits) - 1)
 
 
+def narrow_mask(bits: int) -> np.unsignedinteger[Any]:
+    """2^bits - 1 in the narrowest type that holds `bits` bits."""
+    return dtype_for(bits).type((1 << bits) - 1)
+
+
 def word(value: int) -> np.uint64:
     """An integer of any sign, reduced mod 2^64."""
     return np.uint64(value & 0xFFFF_FFFF_FFFF_FFFF)
@@ -88,12 +93,24 @@ def encode(values: Any, scale: int = FRACTION_BITS, *, bound: float | None = Non
     return np.left_shift(array.astype(np.int64), scale).view(np.uint64)
 
 
+def encode_bits(values: Any, width: int) -> np.ndarray:
+    """Words of integers: of any sign at width 64, non-negative and below 2^width else."""
+    array = as_array(values)
+    if array.dtype.kind == "f":
+        raise TypeError("bits are integers: encode real values first")
+    if width < 64 and array.size and (array.min() < 0 or int(array.max()) >> width):
+        raise RangeError(f"bits of {width}-bit words lie in [0, 2^{width}): mask the values or use wider words")
+    return array.astype(np.int64 if array.dtype.kind == "i" else np.uint64).view(np.uint64)
+
+
 def _check_bound(array: np.ndarray, limit: float, scale: int, bound: float | None) -> None:
     if array.size == 0:
         return
     low, high = array.min(), array.max()
     if bound is not None and (low < -bound or high > bound):
-        raise RangeError(f"values leave the declared bound |v| <= {bound:g}: scale or clip them, or declare a larger bound")
+        raise RangeError(
+            f"values leave the declared bound |v| <= {bound:g}: scale or clip them, or declare a larger bound"
+        )
     if low <= -limit or high >= limit:
         raise RangeError(
             f"values reach 2^{VALUE_BITS - scale} = {limit:g}, the bound at {scale} fraction bits: "
@@ -107,6 +124,13 @@ def decode(words: np.ndarray, scale: int) -> np.ndarray:
     return signed * 2.0**-scale if scale else signed.copy()
 
 
+def as_torch(values: np.ndarray) -> Any:
+    """numpy to torch; a scalar becomes a tensor without axes."""
+    import torch
+
+    return torch.from_numpy(np.array(values, ndmin=1)).reshape(values.shape)
+
+
 @dataclass(frozen=True)
 class Bilinear:
     """A bilinear map: `spec` is "" for elementwise product, "&" for AND over GF(2), "@" for matmul, else an einsum."""
@@ -117,7 +141,9 @@ class Bilinear:
         if self.spec in ("", "&", "@"):
             return
         if self.spec.count(",") != 1 or self.spec.count("->") != 1 or "P" in self.spec or "." in self.spec:
-            raise ValueError(f"an einsum of two operands with named axes and '->' (the letter P is taken), not {self.spec!r}")
+            raise ValueError(
+                f"an einsum of two operands with named axes and '->' (the letter P is taken), not {self.spec!r}"
+            )
 
     def __call__(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         if not self.spec:
@@ -147,7 +173,9 @@ class Bilinear:
                 return _matmul_shape(x, y)
             return _einsum_shape(self.spec, x, y)
         except ValueError as error:
-            kind = {"": "an elementwise product", "&": "an AND", "@": "a matrix product"}.get(self.spec, f"{self.spec!r}")
+            kind = {"": "an elementwise product", "&": "an AND", "@": "a matrix product"}.get(
+                self.spec, f"{self.spec!r}"
+            )
             raise TypeError(f"shapes {x} and {y} do not fit {kind}") from error
 
 
@@ -157,7 +185,7 @@ MATMUL = Bilinear("@")
 
 
 def widen(x: np.ndarray, rank: int, hosted: bool = True) -> np.ndarray:
-    """Bring a value to `rank` axes by axes of one; the hosted axis, if there is one, stays in front and is not counted."""
+    """Bring a value to `rank` axes by axes of one; a hosted axis stays in front and is not counted."""
     lead = x.shape[:1] if hosted else ()
     rest = x.shape[len(lead) :]
     return x.reshape(lead + (1,) * (rank - len(rest)) + rest)

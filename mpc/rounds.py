@@ -25,7 +25,7 @@ from .meter import Cost
 
 if TYPE_CHECKING:
     from .session import Session
-    from .share import Share
+    from .share import BinaryShare, Share
 
 T = TypeVar("T")
 
@@ -56,7 +56,7 @@ class Reveal:
     The program gets the value where its process hosts that role's party, and None elsewhere.
     """
 
-    share: Share
+    share: Share | BinaryShare
     to: str = EVERYONE
     what: str = "value"
     why: str = "asked by the program"
@@ -82,7 +82,7 @@ Rounds = Generator[Yielded, Any, T]
 class _Member:
     """One program among several that share their rounds."""
 
-    __slots__ = ("program", "width", "result", "running")
+    __slots__ = ("program", "result", "running", "width")
 
     def __init__(self, program: Rounds[Any]) -> None:
         self.program = program
@@ -146,7 +146,7 @@ def together(*programs: Rounds[Any]) -> Rounds[tuple[Any, ...]]:
 class Labelled(Generator[Yielded, Any, Any]):
     """A program whose rounds, bytes and seconds are booked under a label of the meter."""
 
-    __slots__ = ("program", "cost", "_since")
+    __slots__ = ("_since", "cost", "program")
 
     def __init__(self, program: Rounds[Any], cost: Cost) -> None:
         self.program = program

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class _Hidden:
     """What no secret-shared value may do quietly."""
 
-    __slots__ = ("words", "session")
+    __slots__ = ("session", "words")
     __array_ufunc__ = None  # numpy hands `array * share` to the share
     __hash__ = None  # type: ignore[assignment]
 
@@ -242,12 +242,7 @@ class BinaryShare(_Hidden):
         return self._with(self.words.reshape(self.words.shape[0], *shape))
 
     def _bits(self, value: Any) -> np.ndarray:
-        array = ring.as_array(value)
-        if array.dtype.kind == "f":
-            raise TypeError("bits are integers: encode real values first")
-        if array.size and (array.min() < 0 or int(array.max()) >> self.width):
-            raise RangeError(f"bits of {self.width}-bit words lie in [0, 2^{self.width})")
-        return array.astype(self.words.dtype)
+        return ring.encode_bits(value, self.width).astype(self.words.dtype)
 
     def __repr__(self) -> str:
         return f"BinaryShare(shape={self.shape}, width={self.width})"

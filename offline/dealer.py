@@ -80,7 +80,7 @@ class InProcessDealer(TrustedDealer):
 
 
 class InsecureSeededDealer(InProcessDealer):
-    """Every process plays the dealer from one shared seed and takes its own row: no secrecy, for tests and benchmarks."""
+    """Every process plays the dealer from one shared seed and takes its own row: no secrecy, for tests."""
 
     def __init__(self, parties: int, seed: int, *, party: int | None = None) -> None:
         stream = Prg(seed.to_bytes(KEY_BYTES, "big"))
@@ -129,5 +129,3 @@ class Expander:
 
     def __repr__(self) -> str:
         return f"Expander(party={self.party})"
-
-

@@ -88,9 +88,7 @@ def _(item: kinds.LineMask, rows: Rows, prg: Prg) -> Clear:
     start = np.where(start > 2.0**item.bits - 2.0**inside, start - 2.0**item.bits, start)
     left, right = np.maximum(start, 0.0), start + 2.0**inside
     unit = 2.0**-item.in_scale
-    f_left, f_middle, f_right = (
-        item.curve(item.curve.lower + at * unit) for at in (left, 0.5 * (left + right), right)
-    )
+    f_left, f_middle, f_right = (item.curve(item.curve.lower + at * unit) for at in (left, 0.5 * (left + right), right))
     slope = (f_right - f_left) / np.maximum(right - left, 1.0)
     height = f_left + slope * (start - left) + 0.5 * (f_middle - 0.5 * (f_left + f_right))
     lines = np.stack([height, slope], axis=-1)
@@ -103,7 +101,8 @@ def _byte_tables() -> tuple[np.ndarray, np.ndarray]:
     j = np.arange(256)
     pair = (j[None] < j[:, None]).astype(np.uint8) | ((j[None] == j[:, None]).astype(np.uint8) << 1)
     chunk = np.stack([pair << (2 * k) for k in range(4)])
-    less, equal = np.zeros(256, np.uint8), np.ones(256, np.uint8)
+    less: np.ndarray = np.zeros(256, np.uint8)
+    equal: np.ndarray = np.ones(256, np.uint8)
     for k in range(4):  # from the lowest chunk up: a higher one decides unless it is equal
         chunk_less, chunk_equal = (j >> (2 * k)).astype(np.uint8) & 1, (j >> (2 * k + 1)).astype(np.uint8) & 1
         less, equal = chunk_less | (chunk_equal & less), chunk_equal & equal

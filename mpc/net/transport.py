@@ -27,9 +27,17 @@ class Stamp:
 class Transport(Protocol):
     """Moves the messages of the parties that this process hosts."""
 
-    parties: int
-    hosted: tuple[int, ...]
-    frame_bytes: int
+    @property
+    def parties(self) -> int:
+        """N."""
+
+    @property
+    def hosted(self) -> tuple[int, ...]:
+        """The parties this process plays."""
+
+    @property
+    def frame_bytes(self) -> int:
+        """Bytes of headers sent so far."""
 
     def exchange(
         self, stamp: Stamp, common: np.ndarray, direct: Mapping[int, np.ndarray]

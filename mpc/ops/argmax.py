@@ -113,7 +113,7 @@ def argmax_tournament(
     arms = _arms(scores)
     keys = Keys(arms, score_bits, eps)
     size = group or max(2, math.isqrt(arms - 1) + 1)
-    if not 1 <= size:
+    if not size >= 1:
         raise RangeError(f"a group has at least one arm, not {size}")
     groups = -(-arms // size)
     key = unique_keys(session, scores, keys).words
@@ -161,9 +161,7 @@ def _arms(scores: Share) -> int:
     return scores.shape[-1]
 
 
-def _all_pairs(
-    session: Session, keys: Share, width: int, how: Compare
-) -> Rounds[Share]:
+def _all_pairs(session: Session, keys: Share, width: int, how: Compare) -> Rounds[Share]:
     """One-hot of the largest of unique keys.  Keys that are no maximum need not be unique."""
     arms = keys.shape[-1]
     if arms == 1:

@@ -97,5 +97,3 @@ def _carry(session: Session, g: BinaryShare, p: BinaryShare, *, carry_in: bool) 
     carries = g << 1
     total = first ^ carries
     return total ^ 1 if carry_in else total
-
-

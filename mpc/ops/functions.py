@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import replace
 
@@ -117,7 +118,7 @@ def square_root(session: Session, x: Share, *, upper: float, segments: int = 9, 
     limits = np.array([1 << (bits - 1) for bits in cuts[1:]], np.int64)
     gaps = Share(session, x.words, 0).reshape(*x.shape, 1) - limits
     *values, below = yield from together(*lookups, is_negative(session, gaps, width=top.bits + 1))
-    steps = np.stack([(fine - coarse).words for coarse, fine in zip(values, values[1:])], axis=-1)
+    steps = np.stack([(fine - coarse).words for coarse, fine in itertools.pairwise(values)], axis=-1)
     chosen = yield from product(session, below, Share(session, steps, top.out_scale))
     return (yield from truncate(session, values[0] + chosen.sum(axis=-1), top.out_scale - x.scale))
 
@@ -165,7 +166,11 @@ def square_root_helba(session: Session, x: Share, *, upper: float = 1.0, iterati
         a, bb = yield from together(truncate(session, ab, f + 1), truncate(session, bb, f))
         cubic = yield from product(session, bb, b - 3.0)
         b = _halved((yield from truncate(session, cubic, f + 2)), f)
-    return a if upper == 1.0 else (yield from truncate(session, a.times(math.sqrt(upper), bits=FRACTION_BITS), FRACTION_BITS))
+    return (
+        a
+        if upper == 1.0
+        else (yield from truncate(session, a.times(math.sqrt(upper), bits=FRACTION_BITS), FRACTION_BITS))
+    )
 
 
 def _halved(y: Share, scale: int) -> Share:

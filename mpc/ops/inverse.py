@@ -32,8 +32,8 @@ def inverse(session: Session, w: Share, *, bound: float, iterations: int = 16) -
     identity = np.broadcast_to(np.eye(dim), w.shape)
     m = yield from truncate(session, w.times(1.0 / bound, bits=f), f)
     x = session.constant(identity / bound, f)
-    for step in range(iterations):
-        factor = 2.0 * identity - m
+    for _step in range(iterations):
+        factor = session.constant(2.0 * identity, f) - m
         stacked = Share(session, np.concatenate([x.words, m.words], axis=-2), f)
         both = yield from matmul(session, stacked, factor)
         both = yield from truncate(session, both, f)

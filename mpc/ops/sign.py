@@ -70,10 +70,7 @@ def sign_by_tables(session: Session, d: Share, *, width: int = 64) -> Rounds[Sha
 
     nibbles = np.take_along_axis(group_tables, (pairs & np.uint8(127)).astype(np.intp)[None], axis=-1)
     nibbles = nibbles >> ((pairs >> np.uint8(7)) << np.uint8(2))
-    if groups == 1:
-        verdict = nibbles[..., 0]
-    else:
-        verdict = (nibbles[..., 0] & np.uint8(1)) | (nibbles[..., 1] & np.uint8(6))
+    verdict = nibbles[..., 0] if groups == 1 else nibbles[..., 0] & np.uint8(1) | nibbles[..., 1] & np.uint8(6)
     index = yield Open(verdict, bits=item.last_bits, xor=True)
 
     t = gather(last, index)

@@ -1,0 +1,211 @@
+"""What happens behind a yield: one round for all that was asked.  Knows requests, bytes and nodes; no protocol."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import ring
+from .client import HostedClient
+from .errors import ConfigError
+from .ledger import EVERYONE
+from .net.transport import Stamp, Transport
+from .pairs import PairStreams
+from .prg import Prg, fresh_key
+from .rounds import Input, Open, Request, Reveal, position
+from .share import BinaryShare, Share
+
+if TYPE_CHECKING:
+    from .session import Session
+
+Listener = Callable[[Request, np.ndarray, Any], None]
+"""For tests: sees each request, the bytes its hosted parties send as (hosted, n), and what came back."""
+
+_LOCAL = Stamp(0, bytes(8), "")
+_ALL = -1  # the destination of what every party gets
+
+
+class Exchange:
+    """Plays the rounds of a session and keeps its meter and ledger."""
+
+    def __init__(
+        self,
+        session: Session,
+        transport: Transport,
+        pairs: PairStreams,
+        nodes: Mapping[str, int],
+        clients: Mapping[str, HostedClient],
+        listener: Listener | None,
+    ) -> None:
+        self.round = 0
+        self._session = session
+        self._transport = transport
+        self._parties = transport.parties
+        self._networked = len(transport.hosted) < transport.parties
+        self._pairs = pairs
+        self._nodes = nodes
+        self._clients = clients
+        self._listener = listener
+
+    def play(self, requests: tuple[Request, ...], program: Any) -> list[Any]:
+        """One round: reveals to clients leave first, then all parties exchange, then inputs of clients come in."""
+        if not requests:
+            return []
+        to = [self._destination(request) for request in requests]
+        payloads = [self._payload(request) for request in requests]
+        stamp = self._stamp(requests, program) if self._networked else _LOCAL
+        batches: dict[int, list[np.ndarray]] = {}
+        for request, node, payload in zip(requests, to, payloads):
+            if node < self._parties:
+                batches.setdefault(node, []).append(payload)
+            elif isinstance(request, Reveal) and self._networked:
+                self._transport.send_to_client(node, stamp, payload)
+        received: dict[int, np.ndarray] = {}
+        if batches:
+            self.round += 1
+            common = _joined(batches.pop(_ALL, [np.empty((payloads[0].shape[0], 0), np.uint8)]))
+            direct = {node: _joined(parts) for node, parts in batches.items()}
+            rows, received = self._transport.exchange(stamp, common, direct)
+            received[_ALL] = rows
+        self._book(requests, to, payloads)
+        return self._replies(requests, to, payloads, received, stamp)
+
+    def _replies(
+        self,
+        requests: tuple[Request, ...],
+        to: list[int],
+        payloads: list[np.ndarray],
+        received: dict[int, np.ndarray],
+        stamp: Stamp,
+    ) -> list[Any]:
+        replies, at = [], dict.fromkeys(to, 0)
+        for request, node, payload in zip(requests, to, payloads):
+            start = at[node]
+            at[node] = stop = start + payload.shape[1]
+            rows = received[node][:, start:stop] if node in received else None
+            reply: Any
+            if isinstance(request, Open):
+                assert rows is not None
+                reply = _opened(request, rows, self._parties)
+            elif isinstance(request, Reveal):
+                reply = self._revealed(request, rows, payload)
+            else:
+                reply = self._input(request, node, stamp)
+            if self._listener is not None:
+                self._listener(request, payload, reply)
+            replies.append(reply)
+        return replies
+
+    def _destination(self, request: Request) -> int:
+        if isinstance(request, Open) or (isinstance(request, Reveal) and request.to == EVERYONE):
+            return _ALL
+        role = request.to if isinstance(request, Reveal) else request.role
+        if role in self._nodes:
+            return self._nodes[role]
+        if role.startswith("party ") and role[6:].isdigit() and int(role[6:]) < self._parties:
+            if isinstance(request, Input):
+                raise ConfigError(f"{role} computes: it shares its input with session.share, without a round")
+            return int(role[6:])
+        known = [EVERYONE, *(f"party {p}" for p in range(self._parties)), *self._nodes]
+        raise ConfigError(f"there is no role {role!r}; this session has {', '.join(known)}")
+
+    def _payload(self, request: Request) -> np.ndarray:
+        """What the hosted parties send, as bytes (hosted, n): reduced to the ring that is opened, or re-randomised."""
+        if isinstance(request, Open):
+            words, dtype = request.words, ring.dtype_for(request.bits)
+            if words.dtype != dtype:
+                words = words.astype(dtype)
+            if request.bits != 8 * dtype.itemsize:
+                words = words & ring.narrow_mask(request.bits)
+        elif isinstance(request, Reveal):
+            share = request.share
+            if isinstance(share, BinaryShare):
+                zero = self._pairs.zero(share.shape, xor=True).astype(share.words.dtype)
+                words = (share.words ^ zero) & ring.narrow_mask(share.width)
+            else:
+                words = share.words + self._pairs.zero(share.shape)
+        else:
+            return np.empty((len(self._transport.hosted), 0), np.uint8)
+        return np.ascontiguousarray(words).reshape(words.shape[0], words[0].size).view(np.uint8)
+
+    def _revealed(self, request: Reveal, rows: np.ndarray | None, payload: np.ndarray) -> Any:
+        self._session.ledger.record(request.to, request.what, request.share.size, request.why)
+        client = self._clients.get(request.to)
+        if client is not None:
+            client.learn(_joint(request, payload), 0 if isinstance(request.share, BinaryShare) else request.share.scale)
+        if rows is None:
+            return None
+        scale = 0 if isinstance(request.share, BinaryShare) else request.share.scale
+        values = ring.decode(_joint(request, rows), scale)
+        return ring.as_torch(values) if request.torch else values
+
+    def _input(self, request: Input, node: int, stamp: Stamp) -> Share:
+        client = self._clients.get(request.role)
+        if client is not None:
+            words = client.give(request.shape, request.scale)
+            shares = Prg(fresh_key()).words((self._parties, *request.shape))
+            shares[0] += words - shares.sum(axis=0, dtype=np.uint64)
+        else:
+            count = 8 * int(np.prod(request.shape, dtype=np.int64))
+            shares = self._transport.receive_from_client(node, stamp, count).view(np.uint64).reshape(1, *request.shape)
+        return Share(self._session, shares, request.scale)
+
+    def _book(self, requests: tuple[Request, ...], to: list[int], payloads: list[np.ndarray]) -> None:
+        meter = self._session.meter
+        in_round = {}
+        for request, node, payload in zip(requests, to, payloads):
+            size = payload.shape[1]
+            for cost in (meter.total, *request.labels):
+                cost.sent_bytes += size * (self._parties - 1) if node == _ALL else size
+                if node < self._parties:
+                    in_round[id(cost)] = cost
+                    cost.opened_bytes += size if isinstance(request, Open) else 0
+                else:
+                    cost.client_hops += 1
+        for cost in in_round.values():
+            cost.rounds += 1
+        meter.total.frame_bytes = self._transport.frame_bytes
+
+    def _stamp(self, requests: tuple[Request, ...], program: Any) -> Stamp:
+        return Stamp(self.round + 1, _digest(tuple(map(_signature, requests))), position(program))
+
+
+def _opened(request: Open, rows: np.ndarray, parties: int) -> np.ndarray:
+    dtype = ring.dtype_for(request.bits)
+    words = rows.view(dtype).reshape(parties, *request.words.shape[1:])
+    if request.apart:
+        return words.copy()
+    total = np.bitwise_xor.reduce(words, axis=0) if request.xor else np.add.reduce(words, axis=0, dtype=dtype)
+    if request.bits != 8 * dtype.itemsize:
+        total = total & ring.narrow_mask(request.bits)
+    return np.asarray(total)
+
+
+def _joint(request: Reveal, rows: np.ndarray) -> np.ndarray:
+    """The words behind the parties' shares, as uint64."""
+    share = request.share
+    words = rows.view(share.words.dtype).reshape(rows.shape[0], *share.shape)
+    if isinstance(share, BinaryShare):
+        return np.asarray(np.bitwise_xor.reduce(words, axis=0)).astype(np.uint64)
+    return np.asarray(words.sum(axis=0, dtype=np.uint64))
+
+
+def _joined(parts: list[np.ndarray]) -> np.ndarray:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+
+
+def _signature(request: Request) -> tuple[Any, ...]:
+    if isinstance(request, Open):
+        return "open", request.words.shape[1:], request.bits, request.xor, request.apart
+    if isinstance(request, Reveal):
+        return "reveal", repr(request.share), request.to
+    return "input", request.shape, request.scale, request.role
+
+
+@lru_cache(maxsize=4096)
+def _digest(signature: tuple[Any, ...]) -> bytes:
+    return hashlib.blake2b(repr(signature).encode(), digest_size=8).digest()

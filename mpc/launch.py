@@ -1,0 +1,257 @@
+"""Local party processes: spawn them, watch them, bring all down with the first error.  Knows processes; no protocol.
+
+A launched process finds its place in the environment, and so does one that torchrun started; `join` turns either
+into a transport.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import IO
+
+from .errors import ConfigError, MaskedError
+from .net.tcp import Tcp, TcpClient, listen
+from .net.transport import DEFAULT_TIMEOUT, Transport
+
+_PLACE = "MASKED_PLACE"
+_GRACE = 3.0
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a launched process belongs; travels as JSON in its environment."""
+
+    node: int
+    parties: int
+    transport: str
+    token: str
+    addresses: list[tuple[str, int]] = field(default_factory=list)
+    clients: int = 0
+    listener: int = -1
+    lifeline: int = -1
+    rendezvous: str = ""
+    timeout: float = DEFAULT_TIMEOUT
+
+
+def place() -> Place | None:
+    """This process's place, if a launcher or torchrun started it."""
+    if raw := os.environ.get(_PLACE):
+        return Place(**json.loads(raw))
+    if {"RANK", "WORLD_SIZE", "MASTER_ADDR"} <= os.environ.keys():
+        return Place(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), "gloo", token="")
+    return None
+
+
+def join(timeout: float | None = None) -> Transport:
+    """The transport of this launched party."""
+    here = place()
+    if here is None:
+        raise ConfigError("this process has no place among parties: start it with 'masked launch' or torchrun")
+    _end_with_launcher(here)
+    limit = timeout or here.timeout
+    if here.transport == "gloo":
+        from .net.gloo import Gloo
+
+        if not here.rendezvous:
+            return Gloo(timeout=limit)
+        return Gloo(init_method=here.rendezvous, party=here.node, parties=here.parties, timeout=limit)
+    import socket
+
+    listener = socket.socket(fileno=here.listener) if here.listener >= 0 else None
+    addresses = [(host, port) for host, port in here.addresses]
+    return Tcp.join(
+        here.node, addresses, token=bytes.fromhex(here.token), clients=here.clients, listener=listener, timeout=limit
+    )
+
+
+def join_as_client() -> TcpClient:
+    """The link of this launched client."""
+    here = place()
+    if here is None or here.transport != "tcp" or here.node < here.parties:
+        raise ConfigError("this process is no launched client: name it in launch(clients=...)")
+    _end_with_launcher(here)
+    addresses = [(host, port) for host, port in here.addresses]
+    return TcpClient.join(here.node, addresses, token=bytes.fromhex(here.token), timeout=here.timeout)
+
+
+def launch(
+    command: Sequence[str],
+    parties: int,
+    *,
+    transport: str = "tcp",
+    clients: Mapping[str, Sequence[str]] | None = None,
+    environment: Mapping[str, str] | None = None,
+    timeout: float = DEFAULT_TIMEOUT,
+    limit: float | None = None,
+    output: Callable[[str, str], None] | None = None,
+    started: Callable[[list[int]], None] | None = None,
+) -> None:
+    """Run `command` once for each party, and the commands of the clients, until all have ended.
+
+    output(name, line) receives each line a process prints; without it party 0's lines are printed.  `started` is told
+    the process ids.  The first failure ends all, and is raised once as a ConfigError with what that process said.
+    limit: seconds after which all are stopped.
+    """
+    if parties < 2:
+        raise ConfigError(f"secret sharing needs at least 2 parties, not {parties}")
+    if transport not in ("tcp", "gloo"):
+        raise ConfigError(f"local processes talk over tcp or gloo, not {transport!r}")
+    if clients and transport != "tcp":
+        raise ConfigError("clients need the tcp transport")
+    names = [f"party {p}" for p in range(parties)] + list(clients or {})
+    commands = [command] * parties + list((clients or {}).values())
+    listeners = [listen() for _ in range(parties)] if transport == "tcp" else []
+    addresses = [sock.getsockname() for sock in listeners]
+    token = secrets.token_hex(16)
+    lifeline_read, lifeline_write = os.pipe()
+    children: list[_Child] = []
+    with tempfile.TemporaryDirectory(prefix="masked-") as scratch:
+        try:
+            for node, (name, argv) in enumerate(zip(names, commands, strict=True)):
+                listener = listeners[node].fileno() if node < len(listeners) else -1
+                where = Place(
+                    node, parties, transport, token, addresses, len(names) - parties, listener, lifeline_read,
+                    f"file://{scratch}/rendezvous" if transport == "gloo" else "", timeout,
+                )  # fmt: skip
+                keep = [fd for fd in (listener, lifeline_read) if fd >= 0]
+                env = {**os.environ, **(environment or {}), _PLACE: json.dumps(where.__dict__)}
+                children.append(_Child(name, argv, env, keep, output or (_print_first if node == 0 else _drop)))
+            for sock in listeners:
+                sock.close()
+            if started is not None:
+                started([child.process.pid for child in children])
+            _watch(children, limit)
+        finally:
+            os.close(lifeline_read)
+            os.close(lifeline_write)
+            for sock in listeners:
+                sock.close()
+            for child in children:
+                child.stop()
+
+
+class _Child:
+    """A party's process and the tail of what it said on stderr."""
+
+    def __init__(
+        self,
+        name: str,
+        argv: Sequence[str],
+        env: Mapping[str, str],
+        keep: Sequence[int],
+        output: Callable[[str, str], None],
+    ) -> None:
+        self.name = name
+        self.process = subprocess.Popen(
+            argv, env=dict(env), pass_fds=keep, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True,
+        )  # fmt: skip
+        self.said: list[str] = []
+        self.ended_at: float | None = None
+        self._readers = [
+            threading.Thread(target=self._read, args=(self.process.stdout, output), daemon=True),
+            threading.Thread(target=self._read, args=(self.process.stderr, self._remember), daemon=True),
+        ]
+        for reader in self._readers:
+            reader.start()
+
+    def _read(self, stream: IO[str] | None, output: Callable[[str, str], None]) -> None:
+        for line in stream or ():
+            output(self.name, line.rstrip("\n"))
+
+    def _remember(self, _: str, line: str) -> None:
+        self.said = [*self.said[-30:], line]
+
+    def poll(self) -> int | None:
+        code = self.process.poll()
+        if code is not None and self.ended_at is None:
+            self.ended_at = time.monotonic()
+            for reader in self._readers:
+                reader.join(1.0)
+        return code
+
+    def stop(self) -> None:
+        """End it, kindly and then not."""
+        for how, wait in ((signal.SIGTERM, 1.0), (signal.SIGKILL, 5.0)):
+            if self.process.poll() is None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(self.process.pid, how)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self.process.wait(wait)
+        for reader in self._readers:
+            reader.join(1.0)
+
+    def failure(self) -> str:
+        """How it failed, in its own words where it had any."""
+        code = self.process.returncode
+        if code is not None and code < 0:
+            return f"{self.name} was ended by {signal.Signals(-code).name}"
+        words = "\n".join(line for line in self.said if line.strip())
+        if self.said and self.said[-1].startswith("error: "):
+            words = self.said[-1][len("error: ") :]
+        return f"{self.name} failed with exit code {code}: {words or 'it said nothing'}"
+
+
+def _watch(children: list[_Child], limit: float | None) -> None:
+    started, failed_at = time.monotonic(), None
+    while any(child.poll() is None for child in children):
+        now = time.monotonic()
+        if limit is not None and now - started > limit:
+            running = ", ".join(child.name for child in children if child.poll() is None)
+            raise ConfigError(f"stopped after {limit:g} s: {running} still ran")
+        if failed_at is None and any(child.poll() not in (None, 0) for child in children):
+            failed_at = now
+        if failed_at is not None and now - failed_at > _GRACE:
+            break
+        time.sleep(0.01)
+    failures = [child for child in children if child.poll() not in (None, 0)]
+    if failures:
+        raise ConfigError(min(failures, key=_blame).failure())
+
+
+def _blame(child: _Child) -> tuple[bool, float]:
+    """A process that lost a peer is a witness; the others come first, in the order of their end."""
+    witness = any("PeerLost" in line or "error: party" in line or "reported by" in line for line in child.said[-2:])
+    return witness, child.ended_at or 0.0
+
+
+def _print_first(_: str, line: str) -> None:
+    print(line, flush=True)
+
+
+def _drop(_: str, line: str) -> None:
+    """The other parties print the same."""
+
+
+def _end_with_launcher(here: Place) -> None:
+    """Leave when the launcher is gone, however it went: its end of the lifeline closes."""
+    if here.lifeline < 0:
+        return
+
+    def wait() -> None:
+        os.read(here.lifeline, 1)
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
+def party_main(main: Callable[[], None]) -> None:
+    """Run a party's main function: a user's error is one line on stderr and exit code 2, never a traceback."""
+    try:
+        main()
+    except MaskedError as error:
+        print(f"error: {error}", file=sys.stderr, flush=True)
+        raise SystemExit(2) from None
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None

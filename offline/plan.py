@@ -1,0 +1,144 @@
+"""What a program will draw, found by running it once.  Knows kinds and shapes; no randomness, no party.
+
+A plan is one *step*: the items a program draws from its start to its end.  Material is dealt for many steps.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections import Counter
+from dataclasses import dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mpc.correlations import KINDS, Correlation, layout
+from mpc.curves import CURVES, Curve, Table
+from mpc.errors import ConfigError
+from mpc.ring import Bilinear
+
+from .dealer import InProcessDealer
+
+_FORMAT = "masked-bandits plan 1"
+
+
+class Recorder(InProcessDealer):
+    """A dealer that notes what is drawn: run a program on it with any inputs of the right shapes."""
+
+    def __init__(self, parties: int) -> None:
+        super().__init__(parties)
+        self.items: list[Correlation] = []
+
+    def draw(self, item: Correlation) -> tuple[np.ndarray, ...]:
+        """Note the item and make it."""
+        self.items.append(item)
+        return super().draw(item)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The items of one step of a program, for a number of parties."""
+
+    program: str
+    parties: int
+    items: tuple[Correlation, ...]
+
+    @cached_property
+    def step_bytes(self) -> int:
+        """What party 0 stores for one step."""
+        return sum(layout(item).dealt_bytes for item in self.items)
+
+    @cached_property
+    def digest(self) -> bytes:
+        """16 bytes that name this plan."""
+        return hashlib.blake2b(self.text().encode(), digest_size=16).digest()
+
+    def summary(self) -> list[tuple[str, int, int]]:
+        """(item, how often a step draws it, bytes for party 0 a step), most bytes first."""
+        counts = Counter(self.items)
+        rows = [(describe(item), n, n * layout(item).dealt_bytes) for item, n in counts.items()]
+        return sorted(rows, key=lambda row: -row[2])
+
+    def text(self) -> str:
+        """The plan as JSON; each public table is written once."""
+        tables: dict[str, str] = {}
+        items = [_to_json(item, tables) for item in self.items]
+        document = {
+            "format": _FORMAT, "program": self.program, "parties": self.parties, "items": items, "tables": tables,
+        }  # fmt: skip
+        return json.dumps(document, indent=1, sort_keys=True)
+
+    @classmethod
+    def parse(cls, text: str, origin: str) -> Plan:
+        """A plan from JSON."""
+        try:
+            document = json.loads(text)
+            if document.get("format") != _FORMAT:
+                raise ConfigError(f"{origin} is no plan of this version: make it with 'masked offline plan'")
+            tables = {
+                digest: Table(np.frombuffer(base64.b64decode(raw), "<u8")) for digest, raw in document["tables"].items()
+            }
+            items = tuple(_from_json(item, tables) for item in document["items"])
+            return cls(str(document["program"]), int(document["parties"]), items)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ConfigError(
+                f"{origin} is damaged ({type(error).__name__}): make it with 'masked offline plan'"
+            ) from error
+
+    def save(self, path: Path) -> None:
+        """Write the plan."""
+        path.write_text(self.text())
+
+    @classmethod
+    def load(cls, path: Path) -> Plan:
+        """Read a plan."""
+        try:
+            return cls.parse(path.read_text(), str(path))
+        except OSError as error:
+            raise ConfigError(
+                f"cannot read the plan {path}: {error.strerror}; make it with 'masked offline plan'"
+            ) from error
+
+
+def describe(item: Correlation) -> str:
+    """An item in a line: kind and public parameters."""
+    parts = []
+    for part in fields(item):  # type: ignore[arg-type]
+        value = getattr(item, part.name)
+        if isinstance(value, Bilinear):
+            value = {"": "elementwise", "@": "matmul", "&": "and"}.get(value.spec, value.spec)
+        elif isinstance(value, Table):
+            value = f"2^{value.bits} entries"
+        elif isinstance(value, Curve):
+            value = type(value).__name__
+        parts.append(f"{part.name}={value}")
+    return f"{type(item).__name__}({', '.join(parts)})"
+
+
+def _to_json(value: Any, tables: dict[str, str]) -> Any:
+    if isinstance(value, Table):
+        tables[value.digest] = base64.b64encode(value.values.astype("<u8").tobytes()).decode()
+        return {"table": value.digest}
+    if isinstance(value, Bilinear):
+        return {"bilinear": value.spec}
+    if isinstance(value, (Correlation, Curve)):
+        named = {part.name: _to_json(getattr(value, part.name), tables) for part in fields(value)}  # type: ignore[arg-type]
+        return {"kind": type(value).__name__, **named}
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _from_json(value: Any, tables: dict[str, Table]) -> Any:
+    if isinstance(value, list):
+        return tuple(value)
+    if not isinstance(value, dict):
+        return value
+    if "table" in value:
+        return tables[value["table"]]
+    if "bilinear" in value:
+        return Bilinear(value["bilinear"])
+    kind = KINDS.get(value["kind"]) or CURVES[value["kind"]]
+    return kind(**{name: _from_json(part, tables) for name, part in value.items() if name != "kind"})

@@ -1,0 +1,1 @@
+"""Programs for parties with roles, and the command line."""

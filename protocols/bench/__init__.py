@@ -1,0 +1,1 @@
+"""Measuring the operations: what each costs beside its plaintext twin."""

@@ -1,0 +1,218 @@
+"""The operations as a table: inputs, the secure program, the plaintext twin, and what may differ.
+
+Tests and benchmarks both read this table, so an operation that is listed is measured, metered, and checked for
+correctness, uniform openings and an empty ledger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from bandits import best_arms
+from mpc import ops
+from mpc.curves import Table
+from mpc.ring import FRACTION_BITS as F
+from mpc.rounds import Rounds, together
+from mpc.session import Session
+from mpc.share import Share
+
+Inputs = Callable[[np.random.Generator], tuple[np.ndarray, ...]]
+Program = Callable[..., Rounds[Share]]
+Plain = Callable[..., np.ndarray]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One operation at one size.
+
+    size: how many results, or arms, or the side of a matrix.  scales: fraction bits of each input.
+    tolerance: the largest error allowed against `plain` of the inputs as encoded; None where the result is random.
+    rounds: what the docstring declares.  peer: the name of the same work in the baseline.
+    """
+
+    op: str
+    size: int
+    inputs: Inputs
+    program: Program
+    plain: Plain
+    rounds: int
+    tolerance: float | None
+    scales: tuple[int, ...] = (F,)
+    peer: str = ""
+
+    def share(self, session: Session, values: tuple[np.ndarray, ...]) -> list[Share]:
+        """The inputs, owned by the parties in turn."""
+        return [
+            session.share(value, owner=i % session.parties, shape=value.shape, scale=scale)
+            for i, (value, scale) in enumerate(zip(values, self.scales, strict=True))
+        ]
+
+    @property
+    def name(self) -> str:
+        """op/size."""
+        return f"{self.op}/{self.size}"
+
+
+def _uniform(low: float, high: float, *shapes: tuple[int, ...]) -> Inputs:
+    return lambda rng: tuple(on_grid(rng.uniform(low, high, shape)) for shape in shapes)
+
+
+def on_grid(values: np.ndarray, scale: int = F) -> np.ndarray:
+    """Values that fixed point holds exactly, so that an error is the operation's own."""
+    return np.rint(values * 2.0**scale) / 2.0**scale
+
+
+def _one_hot(rows: int, arms: int) -> Inputs:
+    def distinct(rng: np.random.Generator) -> tuple[np.ndarray, ...]:
+        steps = np.array([rng.permutation(arms) for _ in range(rows)])
+        return (steps * 2.0**-F,) if rows > 1 else (steps[0] * 2.0**-F,)
+
+    return distinct
+
+
+def _definite(side: int) -> Inputs:
+    def matrix(rng: np.random.Generator) -> tuple[np.ndarray, ...]:
+        half = rng.normal(size=(side, side)) / np.sqrt(side)
+        return (on_grid(half @ half.T + np.eye(side)),)
+
+    return matrix
+
+
+_SQUARES = Table(np.arange(256, dtype=np.uint64) ** 2)
+
+
+def _round_trip(session: Session, x: Share) -> Rounds[Share]:
+    bits = yield from ops.to_binary(session, x)
+    return (yield from ops.to_arithmetic(session, bits))
+
+
+def _binary_sum(session: Session, x: Share, y: Share) -> Rounds[Share]:
+    left, right = yield from together(ops.to_binary(session, x), ops.to_binary(session, y))
+    total = yield from ops.add_binary(session, left, right)
+    return (yield from ops.to_arithmetic(session, total))
+
+
+def _int_inputs(low: int, high: int, *shapes: tuple[int, ...]) -> Inputs:
+    return lambda rng: tuple(rng.integers(low, high, shape) for shape in shapes)
+
+
+def argmax_case(arms: int) -> Case:
+    """Argmax over all pairs, neighbours one unit in the last place apart."""
+    return Case("argmax", arms, _one_hot(1, arms), ops.argmax, best_arms, 4, 0.0, peer="argmax")
+
+
+def cases(*, quick: bool = False) -> list[Case]:
+    """The table; quick: an eighth of the elements."""
+    n, r = (125, 16) if quick else (1000, 100)
+    side = 16 if quick else 64
+    few, many = (10, 32) if quick else (10, 100)
+    return [
+        Case("product", n, _uniform(-6, 6, (n,), (n,)), _product_truncated, np.multiply, 2, 2.0**-F, (F, F), "product"),
+        Case("square", n, _uniform(-6, 6, (n,)), _square_truncated, np.square, 2, 2.0**-F, peer="square"),
+        Case("product-raw", n, _uniform(-6, 6, (n,), (n,)), ops.product, np.multiply, 1, 0.0, (F, F)),
+        Case(
+            "matmul", side, _uniform(-1, 1, (side, side), (side, side)), _matmul_truncated, np.matmul, 2, 2.0**-F,
+            (F, F), "matmul",
+        ),
+        Case("truncate", n, _uniform(-6, 6, (n,)), _truncate_by_f, lambda x: x, 1, 2.0**-F, (2 * F,), "truncate"),
+        Case(
+            "truncate-published", n, _uniform(-6, 6, (n,)), _truncate_published, lambda x: x, 1, 5 * 2.0**-F, (2 * F,)
+        ),
+        Case("wraps", n, _uniform(-6, 6, (n,)), ops.wraps, np.zeros_like, 1, None),
+        Case("lookup", n, _int_inputs(0, 256, (n,)), _lookup_squares, np.square, 1, 0.0, (0,)),
+        Case("comparison", n, _uniform(-6, 6, (n,)), ops.sign_by_tables, _negative, 3, 0.0, peer="comparison"),
+        Case("comparison-circuit", n, _uniform(-6, 6, (n,)), ops.sign_by_circuit, _negative, 8, 0.0, peer="comparison"),
+        Case("equality", n, _int_inputs(-2, 3, (n,)), ops.is_zero, lambda x: x == 0, 2, 0.0, (0,)),
+        Case("binary-adder", r, _int_inputs(-(2**40), 2**40, (r,), (r,)), _binary_sum, np.add, 15, 0.0, (0, 0)),
+        Case("binary-round-trip", r, _int_inputs(-(2**40), 2**40, (r,)), _round_trip, lambda x: x, 8, 0.0, (0,)),
+        argmax_case(few),
+        argmax_case(many),
+        Case("argmax-tournament", many, _one_hot(1, many), ops.argmax_tournament, best_arms, 10, 0.0, peer="argmax"),
+        Case(
+            "argmax-published", few, _one_hot(1, few), ops.argmax_published, best_arms, 22, 0.0, peer="argmax-pairwise"
+        ),
+        Case("reciprocal-table", r, _uniform(1, 2, (r,)), _reciprocal, np.reciprocal, 1, 2e-6, peer="reciprocal"),
+        Case("reciprocal-newton", r, _uniform(1, 20, (r,)), _reciprocal_20, np.reciprocal, 6, 2e-5, peer="reciprocal"),
+        Case(
+            "reciprocal-published", r, _uniform(1, 20, (r,)), ops.reciprocal_published, np.reciprocal, 58, 2e-5,
+            peer="reciprocal",
+        ),
+        Case("sqrt", r, _uniform(2.0**-F, 10, (r,)), _root, np.sqrt, 5, 1e-3, peer="sqrt"),
+        Case("sqrt-newton", r, _uniform(0.5, 10, (r,)), _root_newton, np.sqrt, 16, 1e-4, peer="sqrt"),
+        Case("sqrt-helba", r, _uniform(0.5, 10, (r,)), _root_helba, np.sqrt, 42, 1e-4, peer="sqrt"),
+        Case("exp", r, _uniform(-1, 1, (r,)), ops.exponential, np.exp, 17, 1e-2, peer="exp"),
+        Case("exp-table", r, _uniform(-1, 1, (r,)), _exp_table, np.exp, 1, 1e-5, peer="exp"),
+        Case("inverse", 8, _definite(8), _inverse, np.linalg.inv, 33, 1e-4),
+        Case("draw", 10, _int_inputs(0, 1000, (10,)), _draw, lambda w: w, 4, None, (0,)),
+        Case("epsilon-greedy", 10, _one_hot(1, 10), _explore, best_arms, 4, None),
+    ]  # fmt: skip
+
+
+def _product_truncated(session: Session, x: Share, y: Share) -> Rounds[Share]:
+    z = yield from ops.product(session, x, y)
+    return (yield from ops.truncate(session, z, F))
+
+
+def _square_truncated(session: Session, x: Share) -> Rounds[Share]:
+    z = yield from ops.square(session, x)
+    return (yield from ops.truncate(session, z, F))
+
+
+def _matmul_truncated(session: Session, x: Share, y: Share) -> Rounds[Share]:
+    z = yield from ops.matmul(session, x, y)
+    return (yield from ops.truncate(session, z, F))
+
+
+def _truncate_by_f(session: Session, x: Share) -> Rounds[Share]:
+    return ops.truncate(session, x, F)
+
+
+def _truncate_published(session: Session, x: Share) -> Rounds[Share]:
+    return ops.truncate_published(session, x, F)
+
+
+def _lookup_squares(session: Session, x: Share) -> Rounds[Share]:
+    return ops.lookup(session, x, _SQUARES)
+
+
+def _reciprocal(session: Session, x: Share) -> Rounds[Share]:
+    return ops.reciprocal(session, x, upper=2.0)
+
+
+def _reciprocal_20(session: Session, x: Share) -> Rounds[Share]:
+    return ops.reciprocal_newton(session, x, upper=20.0)
+
+
+def _root(session: Session, x: Share) -> Rounds[Share]:
+    return ops.square_root(session, x, upper=10.0)
+
+
+def _root_newton(session: Session, x: Share) -> Rounds[Share]:
+    return ops.square_root_newton(session, x, upper=10.0, lower=0.5)
+
+
+def _root_helba(session: Session, x: Share) -> Rounds[Share]:
+    return ops.square_root_helba(session, x, upper=10.0)
+
+
+def _exp_table(session: Session, x: Share) -> Rounds[Share]:
+    return ops.exponential_table(session, x, lower=-1.0, upper=1.0)
+
+
+def _inverse(session: Session, w: Share) -> Rounds[Share]:
+    return ops.inverse(session, w, bound=8.0)
+
+
+def _draw(session: Session, weights: Share) -> Rounds[Share]:
+    return ops.draw(session, weights)
+
+
+def _explore(session: Session, scores: Share) -> Rounds[Share]:
+    return ops.argmax(session, scores, score_bits=32, eps=0.1)
+
+
+def _negative(x: np.ndarray) -> np.ndarray:
+    return x < 0
