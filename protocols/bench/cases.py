@@ -110,11 +110,18 @@ def cases(*, quick: bool = False) -> list[Case]:
     side = 16 if quick else 64
     few, many = (10, 32) if quick else (10, 100)
     return [
-        Case("product", n, _uniform(-6, 6, (n,), (n,)), _product_truncated, np.multiply, 2, 2.0**-F, (F, F), "product"),
-        Case("square", n, _uniform(-6, 6, (n,)), _square_truncated, np.square, 2, 2.0**-F, peer="square"),
-        Case("product-raw", n, _uniform(-6, 6, (n,), (n,)), ops.product, np.multiply, 1, 0.0, (F, F)),
+        Case("product", n, _uniform(-6, 6, (n,), (n,)), ops.product, np.multiply, 1, 0.0, (F, F), "product"),
         Case(
-            "matmul", side, _uniform(-1, 1, (side, side), (side, side)), _matmul_truncated, np.matmul, 2, 2.0**-F,
+            "product-truncate", n, _uniform(-6, 6, (n,), (n,)), _product_truncated, np.multiply, 2, 2.0**-F, (F, F),
+            "product",
+        ),
+        Case("square", n, _uniform(-6, 6, (n,)), ops.square, np.square, 1, 0.0, peer="square"),
+        Case("square-truncate", n, _uniform(-6, 6, (n,)), _square_truncated, np.square, 2, 2.0**-F, peer="square"),
+        Case(
+            "matmul", side, _uniform(-1, 1, (side, side), (side, side)), ops.matmul, np.matmul, 1, 0.0, (F, F), "matmul"
+        ),
+        Case(
+            "matmul-truncate", side, _uniform(-1, 1, (side, side), (side, side)), _matmul_truncated, np.matmul, 2, 2.0**-F,
             (F, F), "matmul",
         ),
         Case("truncate", n, _uniform(-6, 6, (n,)), _truncate_by_f, lambda x: x, 1, 2.0**-F, (2 * F,), "truncate"),

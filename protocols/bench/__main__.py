@@ -1,0 +1,137 @@
+"""`scripts/bench ops`: every operation over memory, tcp and gloo, beside plaintext and CrypTen."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from mpc.errors import MaskedError
+from mpc.launch import launch
+from mpc.session import Session
+from offline import deal
+
+from . import peer
+from .cases import Case, cases
+from .measure import WARM_UPS, Prepared, Row, plan_case, time_case, time_plain
+from .report import as_json, missed, save
+
+_EXAMPLES = """examples:
+  scripts/bench ops                      all operations, N = 2, 3, 5; writes benchmarks/ops.json and ops.md
+  scripts/bench ops --quick --json -     small sizes, few repeats, one JSON document on stdout, no file
+  scripts/bench ops --no-peer            without CrypTen
+"""
+
+
+def main() -> None:
+    """Measure, print, write."""
+    parser = argparse.ArgumentParser(
+        prog="scripts/bench",
+        description=__doc__,
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("what", choices=["ops"], help="what to measure")
+    parser.add_argument("--quick", action="store_true", help="small sizes and few repeats: does it run, not how fast")
+    parser.add_argument(
+        "--json", metavar="FILE", help="write the rows to FILE ('-': stdout) and nothing to benchmarks/"
+    )
+    parser.add_argument("--parties", type=int, nargs="+", default=[2, 3, 5], help="numbers of parties (2 3 5)")
+    parser.add_argument("--repeats", type=int, help="timed runs of each operation (25, quick 5)")
+    parser.add_argument("--only", help="operations to measure, by name, with commas")
+    parser.add_argument("--no-peer", action="store_true", help="leave CrypTen's column empty")
+    options = parser.parse_args()
+    try:
+        rows, note = measure(options)
+    except MaskedError as error:
+        print(f"error: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
+    if options.json == "-":
+        print(as_json(rows))
+    elif options.json:
+        Path(options.json).write_text(as_json(rows) + "\n")
+    else:
+        save(rows, Path("benchmarks"), note)
+        _say("written: benchmarks/ops.json, benchmarks/ops.md")
+    for line in missed(rows) if not options.quick else []:
+        _say(f"goal missed: {line}")
+
+
+def measure(options: argparse.Namespace) -> tuple[list[Row], str]:
+    """All rows, and what a reader must know of them."""
+    repeats = options.repeats or (5 if options.quick else 25)
+    wanted = options.only.split(",") if options.only else None
+    chosen = [case for case in cases(quick=options.quick) if wanted is None or case.op in wanted]
+    note = "" if options.no_peer else peer.install()
+    if note:
+        note = f"CrypTen could not be installed ({note}), so its column is empty."
+        _say(note)
+    rows: list[Row] = []
+    for parties in options.parties:
+        for transport in ("memory", "tcp", "gloo"):
+            _say(f"N = {parties}, {transport}: {len(chosen)} operations")
+            run = _memory(chosen, parties, repeats) if transport == "memory" else None
+            rows += run if run is not None else _processes(chosen, parties, transport, repeats, options.quick)
+        if not note and not options.no_peer:
+            _say(f"N = {parties}, CrypTen")
+            rows = _beside(rows, peer.measure(parties, min(repeats, 9)), chosen, parties)
+    return rows, note
+
+
+def _memory(chosen: list[Case], parties: int, repeats: int) -> list[Row]:
+    rows = []
+    for case in chosen:
+        plan = plan_case(case, parties)
+        session = Session.simulate(parties, Prepared(parties, plan.items * (repeats + WARM_UPS)))
+        rounds, sent, micro = time_case(session, case, repeats)
+        plain = time_plain(case.plain, case.inputs(np.random.default_rng(1)))
+        rows.append(Row(case.op, parties, "memory", case.size, rounds, sent, plan.step_bytes, micro, plain))
+    return rows
+
+
+def _processes(chosen: list[Case], parties: int, transport: str, repeats: int, quick: bool) -> list[Row]:
+    lines: list[str] = []
+    with tempfile.TemporaryDirectory(prefix="masked-") as scratch:
+        steps = repeats + WARM_UPS
+        for case in chosen:
+            deal(plan_case(case, parties), steps, Path(scratch) / case.name.replace("/", "-"), block_steps=steps)
+        command = [sys.executable, "-m", "protocols.bench.party", "--material", scratch, "--repeats", str(repeats)]
+        launch(
+            [*command, *["--quick"] * quick], parties, transport=transport,
+            output=lambda name, line: lines.append(line) if name == "party 0" else None,
+        )  # fmt: skip
+    return [Row(**row) for row in json.loads(lines[-1])]
+
+
+def _beside(
+    rows: list[Row], found: dict[tuple[str, int], dict[str, object]], chosen: list[Case], parties: int
+) -> list[Row]:
+    """Rows of this N with the peer's numbers at the same size."""
+    names = {case.op: case.peer for case in chosen} | {"exchange": "gloo-all-gather"}
+    out = []
+    for row in rows:
+        size = 1 if row.op == "exchange" else row.size
+        match = found.get((names.get(row.op, ""), size)) if row.parties == parties else None
+        if match is not None:
+            row = replace(  # noqa: PLW2901
+                row,
+                peer_microseconds=float(str(match["microseconds"])),
+                peer_rounds=int(str(match["rounds"])) if match.get("rounds") is not None else None,
+            )
+        out.append(row)
+    return out
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()

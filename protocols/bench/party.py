@@ -1,0 +1,49 @@
+"""One launched party of a benchmark: times every case over its transport, and party 0 prints the rows as JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+
+from mpc.launch import join, party_main, place
+from mpc.session import Session
+from offline import InsecureSeededDealer, Store, StoreSource
+
+from .cases import cases
+from .measure import Row, time_case, time_exchange, time_plain
+
+
+def main() -> None:
+    """Play this process's part."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--material", type=Path, required=True)
+    parser.add_argument("--repeats", type=int, required=True)
+    parser.add_argument("--quick", action="store_true")
+    options = parser.parse_args()
+    here = place()
+    assert here is not None
+    transport = join()
+    chosen = {case.name.replace("/", "-"): case for case in cases(quick=options.quick)}
+    rows = []
+    with Session(transport, InsecureSeededDealer(here.parties, 0, party=here.node)) as idle:
+        micro = time_exchange(idle, 20 * options.repeats)
+        rows.append(Row("exchange", here.parties, here.transport, 8, 1, 8 * (here.parties - 1), 0, micro, None))
+        for folder in sorted(options.material.iterdir()):
+            case = chosen[folder.name]
+            source = StoreSource(Store(folder / f"party-{here.node}"), party=here.node)
+            rounds, sent, micro = time_case(Session(transport, source), case, options.repeats)
+            offline = source.plan.step_bytes
+            source.close()
+            values = case.inputs(np.random.default_rng(1))
+            plain = time_plain(case.plain, values) if here.node == 0 else None
+            rows.append(Row(case.op, here.parties, here.transport, case.size, rounds, sent, offline, micro, plain))
+    if here.node == 0:
+        print(json.dumps([asdict(row) for row in rows]))
+
+
+if __name__ == "__main__":
+    party_main(main)

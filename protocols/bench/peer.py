@@ -1,0 +1,35 @@
+"""CrypTen's column: the same operations in its own environment, by a script of its own.  Imports nothing of it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+_ROOT = Path(__file__).resolve().parents[2]
+_PYTHON = _ROOT / ".venv-crypten" / "bin" / "python"
+
+
+def install() -> str:
+    """Make the environment if it is not there; gives the reason where that fails, else nothing."""
+    script = _ROOT / "scripts" / "setup_crypten"
+    if not script.exists():
+        return "scripts/setup_crypten is not here: run from a clone of the repository"
+    done = subprocess.run([str(script)], capture_output=True, text=True, check=False)
+    if done.returncode:
+        lines = (done.stderr or done.stdout).strip().splitlines()
+        return lines[-1] if lines else "the installation failed without a word"
+    return ""
+
+
+def measure(parties: int, repeats: int, timeout: float = 1200.0) -> dict[tuple[str, int], dict[str, Any]]:
+    """CrypTen's rows by (op, size); empty where it could not run."""
+    command = [str(_PYTHON), str(_ROOT / "scripts" / "peer_crypten.py"), "--parties", str(parties)]
+    command += ["--repeats", str(repeats), "--transport-baseline", "--json", "-"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=timeout)
+        rows = json.loads(done.stdout)
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return {}
+    return {(row["op"], int(row["size"])): row for row in rows if row.get("microseconds") is not None}

@@ -1,0 +1,96 @@
+"""The benchmark as JSON and as a page.  Knows rows; no clock."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+
+from .measure import Row
+
+# What the project promises at N = 2 over tcp: (op, size) -> times faster than CrypTen 0.4.1 in the same run.
+GOALS = {
+    ("argmax", 10): 40.0,
+    ("argmax", 100): 15.0,
+    ("reciprocal-table", 100): 50.0,
+    ("product", 1000): 3.0,
+    ("product-truncate", 1000): 3.0,
+    ("comparison", 1000): 3.0,
+    ("exchange", 8): 5.0,
+}
+
+
+def as_json(rows: Sequence[Row]) -> str:
+    """One document: a list of rows."""
+    return json.dumps([asdict(row) for row in rows], indent=1)
+
+
+def as_markdown(rows: Sequence[Row], note: str) -> str:
+    """Tables for a reader: goals first, then every number."""
+    lines = [
+        "# Operations",
+        "",
+        f"Measured {date.today().isoformat()} on {_machine()}",
+        "with `scripts/bench ops`, in one run; medians of the slowest party; material dealt beforehand (its size is the offline column). Plain is the numpy twin. CrypTen is",
+        "version 0.4.1 over gloo with its default provider, measured in the same run.",
+        "",
+        *([note, ""] if note else []),
+        "## Against CrypTen, two parties over tcp",
+        "",
+        "| operation | size | ours, us | CrypTen, us | times faster | goal | rounds | CrypTen's rounds |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for row in rows:
+        if row.parties == 2 and row.transport == "tcp" and row.peer_microseconds:
+            goal = GOALS.get((row.op, row.size))
+            lines.append(
+                f"| {row.op} | {row.size} | {row.microseconds:,.0f} | {row.peer_microseconds:,.0f} | "
+                f"{row.peer_microseconds / row.microseconds:.1f} | {f'{goal:g}' if goal else ''} | {row.rounds} | "
+                f"{row.peer_rounds if row.peer_rounds is not None else ''} |"
+            )
+    lines += ["", "## Every operation", ""]
+    lines += ["| operation | size | N | transport | us | plain us | rounds | bytes sent per party | offline bytes |"]
+    lines += ["| --- | ---: | ---: | --- | ---: | ---: | ---: | ---: | ---: |"]
+    for row in rows:
+        plain = "" if row.plain_microseconds is None else f"{row.plain_microseconds:,.1f}"
+        lines.append(
+            f"| {row.op} | {row.size} | {row.parties} | {row.transport} | {row.microseconds:,.0f} | {plain} | "
+            f"{row.rounds} | {row.bytes_per_party:,} | {row.offline_bytes:,} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def missed(rows: Sequence[Row]) -> list[str]:
+    """The goals that this run did not reach."""
+    out = []
+    for row in rows:
+        goal = GOALS.get((row.op, row.size))
+        if goal and row.parties == 2 and row.transport == "tcp" and row.peer_microseconds:
+            ratio = row.peer_microseconds / row.microseconds
+            if ratio < goal:
+                out.append(f"{row.op} of {row.size}: {ratio:.1f} times faster than the peer, the goal is {goal:g}")
+    return out
+
+
+def save(rows: Sequence[Row], folder: Path, note: str) -> None:
+    """Write ops.json and ops.md."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "ops.json").write_text(as_json(rows) + "\n")
+    (folder / "ops.md").write_text(as_markdown(rows, note))
+
+
+def _machine() -> str:
+    model = platform.processor() or platform.machine()
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        names = [
+            line.split(":")[1].strip() for line in cpuinfo.read_text().splitlines() if line.startswith("model name")
+        ]
+        model = names[0] if names else model
+    return f"{os.cpu_count()} cores of {model}, Python {platform.python_version()}, numpy {np.__version__}"

@@ -1,0 +1,47 @@
+"""The `masked` command.  Knows which module serves which command; no protocol."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from mpc.errors import MaskedError
+
+from .commands import demo, material, operation
+
+COMMANDS = ("demo", "run", "launch", "offline", "dealer")
+_EXAMPLES = """examples:
+  masked demo                                        three parties in three processes, and what each learned
+  masked run argmax --size 10 --parties 3            one operation, all parties simulated in this process
+  masked launch argmax --size 10 --parties 3         the same with a process for each party and one for the dealer
+  masked offline plan argmax --parties 3 -o plan.json
+  masked offline deal plan.json --steps 1000 --out material
+  masked offline inspect material/party-0
+  masked launch argmax --parties 3 --material material --steps 100
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run one command; a user's mistake is one line on stderr and exit code 2."""
+    parser = argparse.ArgumentParser(
+        prog="masked",
+        description="Several organisations compute on secret shares; a ledger says what each of them learned.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    demo.register(commands)
+    operation.register(commands)
+    material.register(commands)
+    options = parser.parse_args(arguments)
+    try:
+        options.run(options)
+    except MaskedError as error:
+        print(f"error: {error}", file=sys.stderr, flush=True)
+        raise SystemExit(2) from None
+    except BrokenPipeError:
+        raise SystemExit(0) from None
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        raise SystemExit(130) from None

@@ -1,0 +1,89 @@
+"""`masked offline plan|deal|inspect` and `masked dealer`: material for the online phase."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from mpc.errors import ConfigError
+from offline import Plan, deal
+
+from ..bench.measure import plan_case
+from .dealing import serve_from_environment
+from .operation import add_operation, chosen
+
+
+def register(commands: Any) -> None:
+    """Add `offline` and `dealer`."""
+    offline = commands.add_parser("offline", help="plan, deal and inspect correlated randomness")
+    actions = offline.add_subparsers(dest="action", metavar="ACTION", required=True)
+
+    plan = actions.add_parser("plan", help="run an operation once and write what a step draws")
+    add_operation(plan)
+    plan.add_argument("-o", "--out", type=Path, default=Path("plan.json"), help="the plan's file (plan.json)")
+    plan.set_defaults(run=_plan)
+
+    dealing = actions.add_parser("deal", help="make material for many steps, a directory for each party")
+    dealing.add_argument("plan", type=Path, help="a plan's file")
+    dealing.add_argument("--steps", type=int, required=True, help="how many steps the material lasts")
+    dealing.add_argument("--out", type=Path, required=True, help="where the parties' directories are made")
+    dealing.add_argument("--session", default="local", help="a name that binds the material to one session (local)")
+    dealing.add_argument("--block-steps", type=int, default=0, help="steps a crash may lose (about 1/16, at most 64)")
+    dealing.set_defaults(run=_deal)
+
+    look = actions.add_parser("inspect", help="say what a store is and what is left in it")
+    look.add_argument("store", type=Path, help="a party's directory")
+    look.set_defaults(run=_inspect)
+
+    dealer = commands.add_parser("dealer", help="serve material to launched parties (started by 'masked launch')")
+    dealer.add_argument("plan", type=Path)
+    dealer.add_argument("--steps", type=int, required=True)
+    dealer.add_argument("--listener", type=int, required=True, help=argparse.SUPPRESS)
+    dealer.set_defaults(
+        run=lambda options: serve_from_environment(Plan.load(options.plan), options.steps, options.listener)
+    )
+
+
+def _plan(options: argparse.Namespace) -> None:
+    if options.parties < 2:
+        raise ConfigError(f"secret sharing needs at least 2 parties, not {options.parties}")
+    plan = plan_case(chosen(options), options.parties)
+    plan.save(options.out)
+    print(f"{plan.program} for {plan.parties} parties: {len(plan.items)} items a step, written to {options.out}")
+    _table(plan)
+
+
+def _table(plan: Plan) -> None:
+    print(f"{'bytes a step':>14}  {'times':>5}  item")
+    for name, count, size in plan.summary():
+        print(f"{size:>14,}  {count:>5}  {name}")
+    print(f"{plan.step_bytes:>14,}  {len(plan.items):>5}  in all, stored by party 0; the others store a 16-byte key")
+
+
+def _deal(options: argparse.Namespace) -> None:
+    plan = Plan.load(options.plan)
+    homes = deal(
+        plan, options.steps, options.out, session=options.session, block_steps=options.block_steps, progress=_progress
+    )
+    print(f"material of {plan.program} for {options.steps} steps:")
+    for home in homes:
+        size = sum(file.stat().st_size for file in home.iterdir())
+        print(f"  {home}  {size:,} bytes")
+    print("hand each party its own directory over a secure channel, and delete it here")
+
+
+def _progress(done: int, total: int) -> None:
+    if sys.stderr.isatty():
+        print(f"\rdealing block {done} of {total}", end="\n" if done == total else "", file=sys.stderr, flush=True)
+
+
+def _inspect(options: argparse.Namespace) -> None:
+    from offline import inspect
+
+    store = inspect(options.store)
+    what = store.manifest
+    print(f"store {what.store[:8]} of party {what.party} of {what.parties}, session {what.session!r}, {what.program}")
+    print(f"{store.steps_left} of {what.steps} steps are left, in blocks of {what.block_steps}")
+    _table(store.plan)

@@ -1,0 +1,150 @@
+"""`masked run OPERATION` and `masked launch OPERATION`: the protocol book from the command line.
+
+Each step runs the operation once on inputs drawn from --seed, reveals the result to everyone, and compares it with
+plaintext.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mpc.correlations import Source
+from mpc.errors import ConfigError
+from mpc.launch import join, launch, place
+from mpc.net.memory import Memory
+from mpc.rounds import Reveal, Rounds
+from mpc.session import Session
+from mpc.share import Share
+from offline import InProcessDealer
+
+from ..bench.cases import Case, argmax_case, cases
+from ..bench.measure import plan_case
+from .dealing import dealer_beside, source_for
+
+
+def register(commands: Any) -> None:
+    """Add `run` and `launch`."""
+    run = commands.add_parser("run", help="run an operation, all parties simulated in this process")
+    run.set_defaults(run=_run)
+    spawn = commands.add_parser("launch", help="run an operation, a process for each party")
+    spawn.set_defaults(run=_launch)
+    for parser in (run, spawn):
+        add_operation(parser)
+        parser.add_argument("--steps", type=int, default=1, help="how often the operation runs (1)")
+        parser.add_argument("--seed", type=int, default=0, help="of the inputs, never of the masks (0)")
+        parser.add_argument("--json", action="store_true", help="print one JSON document instead of text")
+        parser.add_argument("--transport", choices=["tcp", "gloo"], default="tcp", help="how processes talk (tcp)")
+        parser.add_argument("--material", type=Path, help="draw from the stores below this directory")
+        parser.add_argument("--timeout", type=float, default=60.0, help="seconds until a silent peer is lost (60)")
+
+
+def add_operation(parser: argparse.ArgumentParser) -> None:
+    """The options that choose an operation, its size and the parties."""
+    names = sorted({case.op for case in cases()})
+    parser.add_argument("operation", choices=names, metavar="OPERATION", help=", ".join(names))
+    parser.add_argument("--size", type=int, help="arms of argmax; other operations come in the size they list")
+    parser.add_argument("--parties", type=int, default=3, help="how many computing parties (3)")
+
+
+def chosen(options: argparse.Namespace) -> Case:
+    """The case that the options name."""
+    if options.operation == "argmax" and options.size is not None:
+        if not 1 <= options.size <= 1000:
+            raise ConfigError(f"argmax over all pairs takes 1 to 1000 arms, not {options.size}: use argmax-tournament")
+        return argmax_case(options.size)
+    found = [case for case in cases() if case.op == options.operation]
+    if options.size is None:
+        return found[0]
+    for case in found:
+        if case.size == options.size:
+            return case
+    sizes = ", ".join(str(case.size) for case in found)
+    raise ConfigError(f"{options.operation} comes in size {sizes}, not {options.size}")
+
+
+def _run(options: argparse.Namespace) -> None:
+    """In one process; or, where torchrun or a launcher started this process, as one party."""
+    here = place()
+    case = chosen(options)
+    _check(options)
+    if here is None:
+        source: Source = InProcessDealer(options.parties)
+        if options.material is not None:
+            raise ConfigError("--material is for parties in processes of their own: use 'masked launch'")
+        _report(options, case, Session(Memory(options.parties), source), True)
+        return
+    source = source_for(here.node, here.parties, options.material)
+    with Session(join(), source) as session:
+        _report(options, case, session, here.node == 0)
+    close: Callable[[], None] | None = getattr(source, "close", None)
+    if close is not None:
+        close()
+
+
+def _launch(options: argparse.Namespace) -> None:
+    case = chosen(options)
+    _check(options)
+    command = [sys.executable, "-m", "protocols", "run", options.operation, "--steps", str(options.steps)]
+    command += ["--seed", str(options.seed), "--parties", str(options.parties), *["--json"] * options.json]
+    command += ["--size", str(case.size)]
+    if options.material is not None:
+        launch([*command, "--material", str(options.material)], options.parties, transport=options.transport,
+               timeout=options.timeout)  # fmt: skip
+        return
+    with (
+        tempfile.TemporaryDirectory(prefix="masked-") as scratch,
+        dealer_beside(plan_case(case, options.parties), options.steps, Path(scratch)) as environment,
+    ):
+        launch(command, options.parties, transport=options.transport, environment=environment, timeout=options.timeout)
+
+
+def _check(options: argparse.Namespace) -> None:
+    if options.parties < 2:
+        raise ConfigError(f"secret sharing needs at least 2 parties, not {options.parties}")
+    if options.steps < 1:
+        raise ConfigError(f"at least 1 step, not {options.steps}")
+
+
+def _report(options: argparse.Namespace, case: Case, session: Session, speaks: bool) -> None:
+    rng = np.random.default_rng(options.seed)
+    error, result = 0.0, np.zeros(0)
+    for _ in range(options.steps):
+        values = case.inputs(rng)
+        result = session.run(_revealed(case.program(session, *case.share(session, values))))
+        if case.tolerance is not None:
+            error = max(error, float(np.abs(result - case.plain(*values)).max()))
+    if not speaks:
+        return
+    cost = session.meter.total
+    document = {
+        "operation": case.op, "size": case.size, "parties": session.parties, "steps": options.steps,
+        "max_error": error if case.tolerance is not None else None, "rounds_per_step": cost.rounds / options.steps,
+        "opened_bytes_per_step_per_peer": cost.opened_bytes / options.steps,
+        "seconds_per_step": cost.seconds / options.steps, "ledger": [asdict(entry) for entry in session.ledger],
+    }  # fmt: skip
+    if options.json:
+        print(json.dumps(document, indent=1))
+        return
+    head = np.array2string(result.reshape(-1)[:12], precision=4, separator=" ", max_line_width=200)
+    print(f"{case.name}, {session.parties} parties, {options.steps} steps; the last result begins {head}")
+    if case.tolerance is not None:
+        print(f"largest error against plaintext {error:.2g}, allowed {case.tolerance:.2g}")
+    print(
+        f"a step took {cost.rounds / options.steps:g} rounds (the last one reveals), "
+        f"{cost.opened_bytes / options.steps:,.0f} masked bytes to each peer, "
+        f"{1e3 * cost.seconds / options.steps:.2f} ms\n\nwho learned what\n{session.ledger.table()}"
+    )
+
+
+def _revealed(program: Rounds[Share]) -> Rounds[Any]:
+    share = yield from program
+    return (yield Reveal(share, what="result", why="the run compares it with plaintext"))

@@ -1,0 +1,111 @@
+"""The command line as a user meets it: in processes of their own, with their exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+LIMIT = 60
+
+
+def masked(*arguments: str, program: tuple[str, ...] = ("-m", "protocols")) -> subprocess.CompletedProcess[str]:
+    environment = {key: value for key, value in os.environ.items() if key not in ("MASKED_PLACE", "RANK")}
+    return subprocess.run(
+        [sys.executable, *program, *arguments], capture_output=True, text=True, timeout=LIMIT, cwd=ROOT, env=environment,
+        check=False,
+    )  # fmt: skip
+
+
+def refused(done: subprocess.CompletedProcess[str], *words: str) -> None:
+    """A user's mistake: exit code 2, the cure on stderr, no traceback."""
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    for word in words:
+        assert word in done.stderr
+
+
+@pytest.mark.parametrize("parties", [2, 3, 5])
+def test_demo_finds_the_best_treatment_and_says_who_learned_it(parties: int) -> None:
+    done = masked("demo", "--parties", str(parties), "--seed", "3")
+    assert done.returncode == 0, done.stderr
+    best = done.stdout.rsplit("best ", 1)[1].strip(". \n")
+    for party in range(parties):
+        lines = [line for line in done.stdout.splitlines() if line.startswith(f"party {party} | ")]
+        assert any(f"the result            {best}" in line for line in lines)
+        assert sum("ledger" in line for line in lines) == 1
+        assert any("everyone learned best treatment (5 values)" in line for line in lines)
+
+
+@pytest.mark.parametrize("how", [("run",), ("launch",), ("launch", "--transport", "gloo")], ids=" ".join)
+def test_an_operation_gives_the_plaintext_result(how: tuple[str, ...]) -> None:
+    command, *rest = how
+    done = masked(command, "argmax", "--size", "7", "--parties", "2", "--steps", "3", "--json", *rest)
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert document["max_error"] == 0
+    assert document["rounds_per_step"] == 5
+    assert document["ledger"] == [
+        {"role": "everyone", "what": "result", "count": 21, "why": "the run compares it with plaintext"}
+    ]
+
+
+def test_material_is_planned_dealt_inspected_used_and_runs_out(tmp_path: Path) -> None:
+    plan, home = tmp_path / "plan.json", tmp_path / "material"
+    assert masked("offline", "plan", "argmax", "--parties", "2", "-o", str(plan)).returncode == 0
+    dealt = masked("offline", "deal", str(plan), "--steps", "8", "--block-steps", "2", "--out", str(home))
+    assert dealt.returncode == 0, dealt.stderr
+    assert "8 of 8 steps are left" in masked("offline", "inspect", str(home / "party-0")).stdout
+    used = masked("launch", "argmax", "--parties", "2", "--material", str(home), "--steps", "3")
+    assert used.returncode == 0, used.stderr
+    assert "4 of 8 steps are left" in masked("offline", "inspect", str(home / "party-1")).stdout
+    refused(
+        masked("launch", "argmax", "--parties", "2", "--material", str(home), "--steps", "5"),
+        "SignTables", "used up", "masked offline deal",
+    )  # fmt: skip
+    refused(masked("offline", "deal", str(plan), "--steps", "8", "--out", str(home)), "exists")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("run", "argmax", "--parties", "1"), ("at least 2 parties",)),
+        (("run", "argmax", "--steps", "0"), ("at least 1 step",)),
+        (("run", "argmax", "--size", "0"), ("1 to 1000 arms",)),
+        (("run", "product", "--size", "7"), ("comes in size 1000",)),
+        (("run", "nonsense"), ("invalid choice", "argmax")),
+        (("run", "argmax", "--material", "x"), ("masked launch",)),
+        (("launch", "argmax", "--material", "no-such-folder"), ("masked offline deal",)),
+        (("offline", "inspect", "no-such-folder"), ("no store", "masked offline deal")),
+        (("offline", "deal", "no-such-plan", "--steps", "3", "--out", "x"), ("masked offline plan",)),
+        (("demo", "--parties", "1"), ("2 to 16 clinics",)),
+        ((), ("COMMAND",)),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else str(value),
+)
+def test_a_mistake_is_one_clear_line(arguments: tuple[str, ...], words: tuple[str, ...]) -> None:
+    refused(masked(*arguments), *words)
+
+
+def test_help_teaches() -> None:
+    done = masked("--help")
+    assert done.returncode == 0
+    assert "masked launch argmax" in done.stdout
+
+
+def test_torchrun_starts_parties(tmp_path: Path) -> None:
+    plan, home = tmp_path / "plan.json", tmp_path / "material"
+    masked("offline", "plan", "product", "--parties", "2", "-o", str(plan))
+    masked("offline", "deal", str(plan), "--steps", "2", "--out", str(home))
+    done = masked(
+        "--nproc-per-node", "2", "--master-port", "0", "-m", "protocols", "product", "--material", str(home), "--json",
+        program=("-m", "torch.distributed.run"),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["parties"] == 2
+    assert "destroy_process_group" not in done.stderr

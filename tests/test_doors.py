@@ -1,0 +1,58 @@
+"""One door per heavy package: who may import what, read from the source."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+DOORS = {
+    "torch.distributed": {"mpc/net/gloo.py"},
+    "torch": {"mpc/ring.py", "mpc/net/gloo.py"},
+    "phe": set(),
+    "crypten": set(),
+    "pickle": set(),
+}
+
+
+def imported(path: Path) -> set[str]:
+    """Every module name that a file imports, anywhere in it."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            names |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+    return names
+
+
+def product_files() -> list[Path]:
+    return [path for room in ("mpc", "offline", "bandits", "protocols") for path in sorted((ROOT / room).rglob("*.py"))]
+
+
+@pytest.mark.parametrize("package", DOORS)
+def test_only_its_door_imports_a_heavy_package(package: str) -> None:
+    users = {
+        path.relative_to(ROOT).as_posix()
+        for path in product_files()
+        if any(name == package or name.startswith(package + ".") for name in imported(path))
+    }
+    assert users == DOORS[package]
+
+
+def test_sockets_stay_in_mpc_net_and_the_launcher() -> None:
+    users = {
+        path.relative_to(ROOT).as_posix()
+        for path in product_files()
+        if imported(path) & {"socket", "ssl", "selectors", "asyncio"}
+    }
+    assert all(user.startswith("mpc/net/") or user == "mpc/launch.py" for user in users), users
+
+
+def test_randomness_of_numpy_stays_out_of_the_secret_rooms() -> None:
+    """Masks come from the AES generator: `mpc` and `offline` never touch numpy's."""
+    for path in product_files():
+        if path.parts[len(ROOT.parts)] in ("mpc", "offline"):
+            assert "np.random" not in path.read_text(), path
