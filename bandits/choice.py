@@ -26,7 +26,7 @@ def arm_probabilities(scores: np.ndarray, eps: float) -> np.ndarray:
 
 
 def categorical(weights: np.ndarray, uniform: np.ndarray) -> np.ndarray:
-    """One-hot of the first arm whose running sum exceeds uniform * total; uniform in [0, 1)."""
+    """One-hot of the first arm whose running sum exceeds uniform * total, the last if none; uniform in [0, 1)."""
     running = weights.cumsum(axis=-1)
-    drawn = (running <= uniform[..., None] * running[..., -1:]).sum(axis=-1)
+    drawn = (running[..., :-1] <= uniform[..., None] * running[..., -1:]).sum(axis=-1)
     return (np.arange(weights.shape[-1]) == drawn[..., None]).astype(np.int64)

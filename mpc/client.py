@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from . import ring
-from .errors import ConfigError, RangeError
+from .errors import ConfigError, MaskedError, RangeError
 from .prg import Prg, fresh_key
 
 
@@ -126,5 +126,6 @@ def serve(link: ClientLink, program: ClientProgram) -> Any:
         link.close()
         return stop.value
     except BaseException as error:
-        link.close(reason=type(error).__name__)
+        kind = type(error).__name__
+        link.close(reason=f"{kind}: {error}" if isinstance(error, MaskedError) else kind)
         raise

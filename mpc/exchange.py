@@ -123,6 +123,8 @@ class Exchange:
                 words = words & ring.narrow_mask(request.bits)
         elif isinstance(request, Reveal):
             share = request.share
+            if share.session is not self._session:
+                raise TypeError("a share of another session is revealed: run the program in the session of its shares")
             if isinstance(share, BinaryShare):
                 zero = self._pairs.zero(share.shape, xor=True).astype(share.words.dtype)
                 words = (share.words ^ zero) & ring.narrow_mask(share.width)

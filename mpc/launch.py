@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import secrets
 import signal
 import subprocess
@@ -21,8 +22,9 @@ from dataclasses import dataclass, field
 from typing import IO
 
 from .errors import ConfigError, MaskedError
-from .net.tcp import Tcp, TcpClient, listen
-from .net.transport import DEFAULT_TIMEOUT, Transport
+from .net.joining import listen
+from .net.tcp import Tcp, TcpClient
+from .net.transport import DEFAULT_TIMEOUT, Transport, check_timeout
 
 _PLACE = "MASKED_PLACE"
 _GRACE = 3.0
@@ -35,7 +37,7 @@ class Place:
     node: int
     parties: int
     transport: str
-    token: str
+    token: str = field(repr=False)
     addresses: list[tuple[str, int]] = field(default_factory=list)
     clients: int = 0
     listener: int = -1
@@ -59,7 +61,7 @@ def join(timeout: float | None = None) -> Transport:
     if here is None:
         raise ConfigError("this process has no place among parties: start it with 'masked launch' or torchrun")
     _end_with_launcher(here)
-    limit = timeout or here.timeout
+    limit = here.timeout if timeout is None else timeout
     if here.transport == "gloo":
         from .net.gloo import Gloo
 
@@ -109,36 +111,34 @@ def launch(
         raise ConfigError(f"local processes talk over tcp or gloo, not {transport!r}")
     if clients and transport != "tcp":
         raise ConfigError("clients need the tcp transport")
+    check_timeout(timeout)
     names = [f"party {p}" for p in range(parties)] + list(clients or {})
     commands = [command] * parties + list((clients or {}).values())
-    listeners = [listen() for _ in range(parties)] if transport == "tcp" else []
-    addresses = [sock.getsockname() for sock in listeners]
     token = secrets.token_hex(16)
-    lifeline_read, lifeline_write = os.pipe()
     children: list[_Child] = []
-    with tempfile.TemporaryDirectory(prefix="masked-") as scratch:
-        try:
-            for node, (name, argv) in enumerate(zip(names, commands, strict=True)):
-                listener = listeners[node].fileno() if node < len(listeners) else -1
-                where = Place(
-                    node, parties, transport, token, addresses, len(names) - parties, listener, lifeline_read,
-                    f"file://{scratch}/rendezvous" if transport == "gloo" else "", timeout,
-                )  # fmt: skip
-                keep = [fd for fd in (listener, lifeline_read) if fd >= 0]
-                env = {**os.environ, **(environment or {}), _PLACE: json.dumps(where.__dict__)}
-                children.append(_Child(name, argv, env, keep, output or (_print_first if node == 0 else _drop)))
-            for sock in listeners:
-                sock.close()
-            if started is not None:
-                started([child.process.pid for child in children])
-            _watch(children, limit)
-        finally:
-            os.close(lifeline_read)
-            os.close(lifeline_write)
-            for sock in listeners:
-                sock.close()
-            for child in children:
-                child.stop()
+    with contextlib.ExitStack() as open_:
+        scratch = open_.enter_context(tempfile.TemporaryDirectory(prefix="masked-"))
+        listeners = [open_.enter_context(listen()) for _ in range(parties)] if transport == "tcp" else []
+        addresses = [sock.getsockname() for sock in listeners]
+        lifeline_read, lifeline_write = os.pipe()
+        open_.callback(os.close, lifeline_write)
+        open_.callback(os.close, lifeline_read)
+        open_.callback(_stop, children)
+        local = {"GLOO_SOCKET_IFNAME": "lo"} if transport == "gloo" and sys.platform == "linux" else {}
+        for node, (name, argv) in enumerate(zip(names, commands, strict=True)):
+            listener = listeners[node].fileno() if node < len(listeners) else -1
+            where = Place(
+                node, parties, transport, token, addresses, len(names) - parties, listener, lifeline_read,
+                f"file://{scratch}/rendezvous" if transport == "gloo" else "", timeout,
+            )  # fmt: skip
+            keep = [fd for fd in (listener, lifeline_read) if fd >= 0]
+            env = {**local, **os.environ, **(environment or {}), _PLACE: json.dumps(where.__dict__)}
+            children.append(_Child(name, argv, env, keep, output or (_print_first if node == 0 else _drop)))
+        for sock in listeners:
+            sock.close()
+        if started is not None:
+            started([child.process.pid for child in children])
+        _watch(children, limit)
 
 
 class _Child:
@@ -153,12 +153,16 @@ class _Child:
         output: Callable[[str, str], None],
     ) -> None:
         self.name = name
-        self.process = subprocess.Popen(
-            argv, env=dict(env), pass_fds=keep, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True,
-        )  # fmt: skip
+        try:
+            self.process = subprocess.Popen(
+                argv, env=dict(env), pass_fds=keep, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True,
+            )  # fmt: skip
+        except OSError as error:
+            raise ConfigError(f"cannot start {name} as {argv[0]!r}: {error.strerror}") from error
         self.said: list[str] = []
         self.ended_at: float | None = None
+        self.broken: BaseException | None = None  # what the output callback raised
         self._readers = [
             threading.Thread(target=self._read, args=(self.process.stdout, output), daemon=True),
             threading.Thread(target=self._read, args=(self.process.stderr, self._remember), daemon=True),
@@ -167,8 +171,13 @@ class _Child:
             reader.start()
 
     def _read(self, stream: IO[str] | None, output: Callable[[str, str], None]) -> None:
-        for line in stream or ():
-            output(self.name, line.rstrip("\n"))
+        with contextlib.closing(stream) if stream else contextlib.nullcontext():
+            for line in stream or ():
+                if self.broken is None:
+                    try:
+                        output(self.name, line.rstrip("\n"))
+                    except BaseException as error:
+                        self.broken = error
 
     def _remember(self, _: str, line: str) -> None:
         self.said = [*self.said[-30:], line]
@@ -181,16 +190,18 @@ class _Child:
                 reader.join(1.0)
         return code
 
-    def stop(self) -> None:
-        """End it, kindly and then not."""
-        for how, wait in ((signal.SIGTERM, 1.0), (signal.SIGKILL, 5.0)):
-            if self.process.poll() is None:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(self.process.pid, how)
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    self.process.wait(wait)
-        for reader in self._readers:
-            reader.join(1.0)
+    def signal(self, how: signal.Signals) -> None:
+        """Send a signal to it and what it started."""
+        if self.process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, how)
+
+    def wait(self, seconds: float) -> None:
+        """Give it time to end, and its last lines to be read."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(max(0.0, seconds))
+            for reader in self._readers:
+                reader.join(1.0)
 
     def failure(self) -> str:
         """How it failed, in its own words where it had any."""
@@ -203,27 +214,52 @@ class _Child:
         return f"{self.name} failed with exit code {code}: {words or 'it said nothing'}"
 
 
-def _watch(children: list[_Child], limit: float | None) -> None:
+def _stop(children: Sequence[_Child]) -> None:
+    """End all, kindly and then not."""
+    for how, seconds in ((signal.SIGTERM, 1.0), (signal.SIGKILL, 5.0)):
+        for child in children:
+            child.signal(how)
+        deadline = time.monotonic() + seconds
+        for child in children:
+            child.wait(deadline - time.monotonic())
+
+
+def _watch(children: Sequence[_Child], limit: float | None) -> None:
     started, failed_at = time.monotonic(), None
     while any(child.poll() is None for child in children):
         now = time.monotonic()
-        if limit is not None and now - started > limit:
-            running = ", ".join(child.name for child in children if child.poll() is None)
-            raise ConfigError(f"stopped after {limit:g} s: {running} still ran")
+        _raise_broken(children)
         if failed_at is None and any(child.poll() not in (None, 0) for child in children):
             failed_at = now
         if failed_at is not None and now - failed_at > _GRACE:
             break
+        if limit is not None and now - started > limit:
+            if failed_at is not None:
+                break
+            running = ", ".join(child.name for child in children if child.poll() is None)
+            raise ConfigError(f"stopped after {limit:g} s: {running} still ran")
         time.sleep(0.01)
+    _raise_broken(children)
     failures = [child for child in children if child.poll() not in (None, 0)]
     if failures:
         raise ConfigError(min(failures, key=_blame).failure())
 
 
+def _raise_broken(children: Sequence[_Child]) -> None:
+    for child in children:
+        if child.broken is not None:
+            raise child.broken
+
+
+_WITNESS = re.compile(
+    r"PeerLost|reported by|"
+    r"error: (party|client) \d+ (at \S+ did not answer|did not call|was silent|closed its connection|stopped with)"
+)
+
+
 def _blame(child: _Child) -> tuple[bool, float]:
     """A process that lost a peer is a witness; the others come first, in the order of their end."""
-    witness = any("PeerLost" in line or "error: party" in line or "reported by" in line for line in child.said[-2:])
-    return witness, child.ended_at or 0.0
+    return any(_WITNESS.search(line) for line in child.said[-2:]), child.ended_at or 0.0
 
 
 def _print_first(_: str, line: str) -> None:

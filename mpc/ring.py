@@ -89,7 +89,7 @@ def encode(values: Any, scale: int = FRACTION_BITS, *, bound: float | None = Non
         _check_bound(array, limit, scale, bound)
         return np.rint(array * 2.0**scale).astype(np.int64).view(np.uint64)
     array = array.astype(np.uint8) if array.dtype.kind == "b" else array
-    _check_bound(array, limit, scale, bound)
+    _check_bound(array, int(limit), scale, bound)  # integers compare exactly, up to 2^62 - 1
     return np.left_shift(array.astype(np.int64), scale).view(np.uint64)
 
 
@@ -120,8 +120,8 @@ def _check_bound(array: np.ndarray, limit: float, scale: int, bound: float | Non
 
 def decode(words: np.ndarray, scale: int) -> np.ndarray:
     """Real values of words: float64 with fraction bits, int64 without."""
-    signed = np.ascontiguousarray(words).view(np.int64)
-    return signed * 2.0**-scale if scale else signed.copy()
+    signed = np.asarray(words).view(np.int64)
+    return np.asarray(signed * 2.0**-scale) if scale else signed.copy()
 
 
 def as_torch(values: np.ndarray) -> Any:
@@ -161,8 +161,12 @@ class Bilinear:
             right, out = rest.split("->")
             spec = f"{'P' * x_hosted}{left},{'P' * y_hosted}{right}->P{out}"
             return _einsum(spec, x, y)
+        vectors = [self.spec == "@" and v.ndim - hosted == 1 for v, hosted in ((x, x_hosted), (y, y_hosted))]
+        x = x[..., None, :] if vectors[0] else x
+        y = y[..., None] if vectors[1] else y
         rank = max(x.ndim - x_hosted, y.ndim - y_hosted)
-        return self(widen(x, rank, x_hosted), widen(y, rank, y_hosted))
+        z = self(widen(x, rank, x_hosted), widen(y, rank, y_hosted))
+        return z.squeeze(axis=tuple(axis for axis, vector in zip((-2, -1), vectors) if vector))
 
     def shape(self, x: tuple[int, ...], y: tuple[int, ...]) -> tuple[int, ...]:
         """The shape of the result; a TypeError that names both shapes where they do not fit."""

@@ -151,9 +151,10 @@ class Labelled(Generator[Yielded, Any, Any]):
     def __init__(self, program: Rounds[Any], cost: Cost) -> None:
         self.program = program
         self.cost = cost
-        self._since = time.perf_counter()
+        self._since = 0.0
 
     def send(self, value: Any) -> Yielded:
+        self._since = self._since or time.perf_counter()
         try:
             yielded = self.program.send(value)
         finally:
@@ -161,7 +162,8 @@ class Labelled(Generator[Yielded, Any, Any]):
             self.cost.seconds += now - self._since
             self._since = now
         for request in yielded if isinstance(yielded, tuple) else (yielded,):
-            request.labels += (self.cost,)
+            if not any(cost is self.cost for cost in request.labels):  # a label nested in itself books once
+                request.labels += (self.cost,)
         return yielded
 
     def throw(self, *error: Any) -> Yielded:

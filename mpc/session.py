@@ -51,7 +51,7 @@ class Session:
         self.hosted = transport.hosted
         self.ledger = Ledger()
         self.meter = Meter()
-        self._transport = transport
+        self.transport = transport
         self._first = self.hosted.index(0) if 0 in self.hosted else None
         nodes = {role: self.parties + i for i, role in enumerate([*roles, *(clients or ())])}
         if clients and len(self.hosted) < self.parties:
@@ -123,7 +123,7 @@ class Session:
         """Drive a program to its end; each of its yields is one round."""
         started = time.perf_counter()
         reply: Any = None
-        with _TellsPeers(self._transport), np.errstate(over="ignore"):
+        with _TellsPeers(self.transport), np.errstate(over="ignore"):
             try:
                 while True:
                     yielded = program.send(reply)
@@ -138,13 +138,13 @@ class Session:
 
     def close(self) -> None:
         """Leave in peace."""
-        self._transport.close()
+        self.transport.close()
 
     def __enter__(self) -> Session:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
-        self._transport.close(reason=_reason(kind, error))
+        self.transport.close(reason=_reason(kind, error))
 
     def __repr__(self) -> str:
         return f"Session(parties={self.parties}, hosted={self.hosted}, round={self.round})"
@@ -160,16 +160,17 @@ class Session:
         """Each other party's row is its pair stream with the owner; the owner's makes the total right."""
         shared = np.zeros((len(self.hosted), *shape), np.uint64)
         row = {party: i for i, party in enumerate(self.hosted)}
+        own = shared[row[owner], ...] if owner in row else None  # a view; '...' keeps a scalar an array, which wraps
         for other in range(self.parties):
             if other == owner or not (other in row or owner in row):
                 continue
             pad = self._pairs.words(owner, other, shape)
             if other in row:
                 shared[row[other]] = pad
-            if owner in row:
-                shared[row[owner]] = shared[row[owner]] ^ pad if xor else shared[row[owner]] - pad
-        if words is not None:
-            shared[row[owner]] = shared[row[owner]] ^ words if xor else shared[row[owner]] + words
+            if own is not None:
+                own[...] = own ^ pad if xor else own - pad
+        if own is not None and words is not None:
+            own[...] = own ^ words if xor else own + words
         return shared
 
 

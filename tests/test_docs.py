@@ -1,8 +1,11 @@
-"""Every Python block of the documents runs, in order, in one namespace per document."""
+"""Every Python block of the documents runs, in order, in one namespace per document; so do the README's commands."""
 
 from __future__ import annotations
 
 import re
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -30,3 +33,19 @@ def test_python_blocks_run(document: Path) -> None:
 def test_there_is_something_to_run() -> None:
     assert len(blocks(ROOT / "docs" / "how-it-works.md")) >= 8
     assert blocks(ROOT / "README.md")
+
+
+def commands() -> list[list[str]]:
+    """The README's commands, as this environment's interpreter runs them."""
+    text = "\n".join(re.findall(r"^```sh\n(.*?)^```$", (ROOT / "README.md").read_text(), re.M | re.S))
+    modules = {".venv/bin/masked": "protocols", ".venv/bin/torchrun": "torch.distributed.run"}
+    lines = [shlex.split(line, comments=True) for line in text.splitlines()]
+    return [[sys.executable, "-m", modules[line[0]], *line[1:]] for line in lines if line and line[0] in modules]
+
+
+@pytest.mark.timeout(180)
+def test_readme_commands_run(tmp_path: Path) -> None:
+    assert len(commands()) >= 7
+    for command in commands():
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=tmp_path, check=False)
+        assert done.returncode == 0, (command, done.stderr)

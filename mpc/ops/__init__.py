@@ -33,5 +33,6 @@ __all__ = [
     "bit_to_arithmetic", "conjunction", "curve", "draw", "einsum", "equal", "exponential", "exponential_table",
     "inverse", "is_negative", "is_zero", "less", "lookup", "matmul", "max_value", "outer", "product", "reciprocal",
     "reciprocal_newton", "reciprocal_published", "sign_by_circuit", "sign_by_tables", "square", "square_root",
-    "square_root_helba", "square_root_newton", "to_arithmetic", "to_binary", "truncate", "truncate_published", "unique_keys", "wraps",
+    "square_root_helba", "square_root_newton", "to_arithmetic", "to_binary", "truncate", "truncate_published",
+    "unique_keys", "wraps",
 ]  # fmt: skip

@@ -139,7 +139,8 @@ def argmax_published(
         o   = the same of m_i permutation_i    the second pass breaks the tie uniformly
 
     Needs: |score| < 2^(score_bits - 1) as a word, score_bits <= 63.
-    Cost:  2 (comparison + ceil(log2 A)) + 1 rounds; 2 A (A - 1) comparisons.
+    Cost:  2 (comparison + ceil(log2(A - 1))) + 1 rounds; A (A - 1) comparisons of score_bits + 1 bits and as many of
+           about log2 A + 3; A (2 A - 3) products.
     Opens: as comparison and product.
     """
     arms = _arms(scores)

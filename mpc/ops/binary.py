@@ -35,7 +35,8 @@ def add_binary(session: Session, x: BinaryShare, y: BinaryShare) -> Rounds[Binar
     """<x + y mod 2^w> by the parallel-prefix adder of Kogge and Stone.
 
     Needs: equal shapes and widths w.
-    Cost:  1 + ceil(log2 w) rounds; 2 words, then 3 words a level (the last level 2), per element and peer.
+    Cost:  1 + ceil(log2 w) rounds; 2 words, then 3 words a level (the last level 2), per element and peer;
+           an AND mask a round, 1 word, then 2 a level (the last 1), for party 0.
     Opens: as `conjunction`.
     """
     generate = yield from conjunction(session, x, y)
@@ -48,7 +49,8 @@ def to_binary(session: Session, x: Share) -> Rounds[BinaryShare]:
         z = open(x + r),  <x> = z + <~r> + 1      the adder's first level is local, for z is public
 
     Needs: nothing; the whole word is converted, two's complement.
-    Cost:  1 + 6 rounds; 8 bytes, then 24 bytes a level (the last level 16), per element and peer; 1 bit mask.
+    Cost:  1 + 6 rounds; 8 bytes, then 24 bytes a level (the last level 16), per element and peer; 1 bit mask and 6 AND
+           masks, 96 bytes an element for party 0.
     Opens: z, uniform; then as `conjunction`.
     """
     r, bits = session.draw(BitMask(x.shape))

@@ -38,11 +38,11 @@ def draw(
         raise RangeError(f"weights of {weight_bits} bits and a coin of {coin_bits} need {width} bits of 63: lower one")
     if weights.ndim < 1:
         raise TypeError("a draw runs over the last axis: these weights have none")
+    if weights.shape[-1] == 1:
+        return Share(session, session.public(np.ones(weights.shape, np.uint64)), 0)
     running = Share(session, weights.words, 0).cumsum(axis=-1)
     (u,) = session.draw(UniformNumber(weights.shape[:-1], coin_bits))
     point = yield from product(session, Share(session, u, 0), running[..., -1])
-    if weights.shape[-1] == 1:
-        return Share(session, session.public(np.ones(weights.shape, np.uint64)), 0)
     gap = point.reshape(*point.shape, 1) - running[..., :-1] * (1 << coin_bits)
     below = yield from is_negative(session, gap, width=width, how=how)
     one = session.public(np.ones((*point.shape, 1), np.uint64))

@@ -17,7 +17,7 @@ from ..share import Share
 from .lookup import Lines, curve
 from .products import product, square
 from .sign import is_negative
-from .truncate import truncate
+from .truncate import truncate, truncate_to
 
 
 def reciprocal(session: Session, x: Share, *, upper: float, lower: float = 1.0, segments: int = 10) -> Rounds[Share]:
@@ -43,15 +43,15 @@ def reciprocal_newton(
     Opens: as `curve`, `bilinear`, `truncate`.
     """
     y = yield from reciprocal(session, x, upper=upper, lower=lower, segments=segments)
-    y = yield from truncate(session, y, y.scale - x.scale)
+    y = yield from truncate_to(session, y, x.scale)
     return (yield from _newton_reciprocal(session, x, y, iterations))
 
 
 def reciprocal_published(session: Session, x: Share, *, iterations: int = 10) -> Rounds[Share]:
     """[1 / x] for x > 0 as CrypTen computes it: y_0 = 3 e^(1/2 - x) + 0.003, then Newton.
 
-    Needs: 0 < x < 600 or so: where x y_0 < 2 and the exponential's range holds.
-    Cost:  16 + 1 rounds for y_0, 4 an iteration.
+    Needs: 0 < x <= 500: beyond, 1 - x / 2^8 in the exponential nears -1, x y_0 passes 2 and Newton diverges.
+    Cost:  17 + 1 rounds for y_0, 4 an iteration.
     Opens: as `exponential`, `bilinear`, `truncate`.
     """
     e = yield from exponential(session, 0.5 - x)
@@ -102,25 +102,26 @@ def exponential_table(session: Session, x: Share, *, lower: float, upper: float,
 def square_root(session: Session, x: Share, *, upper: float, segments: int = 9, levels: int = 3) -> Rounds[Share]:
     """[sqrt(x)] on [0, upper] by tables of lines at several magnifications.
 
-    Near 0 the root bends too sharply for one table.  Level l covers the lowest 2^-(6 l) of the interval; all levels
-    are looked up at once, beside the comparisons that say which one holds, and one product selects:
+    Near 0 the root bends too sharply for one table.  Level l covers the lowest 2^-(6 l) of the interval, with
+    pieces of at least a unit; all levels are looked up at once, beside the comparisons that say which one holds, and
+    one product selects:
 
         y = y_0 + sum_l [x < limit_l] (y_l - y_(l-1))        limit_l = half of what level l covers
 
     Needs: 0 <= x <= upper.
-    Error: 5e-4 at upper = 10 with 9 segment bits and 3 levels; it grows with sqrt(upper).
+    Error: 5e-4 up to upper = 10 with 9 segment bits and 3 levels; beyond, it grows with sqrt(upper).
     Cost:  3 + 1 + 1 rounds; `levels` line masks, levels - 1 comparisons and products, 1 truncation.
     Opens: as `curve`, `is_negative`, `bilinear`, `truncate`.
     """
     top = Lines.over(SquareRoot(), upper, x.scale, segments)
-    cuts = [top.bits - 6 * level for level in range(levels) if top.bits - 6 * level > segments]
+    cuts = list(dict.fromkeys(max(top.bits - 6 * level, segments) for level in range(levels)))
     lookups = [curve(session, x, replace(top, bits=bits)) for bits in cuts]
     limits = np.array([1 << (bits - 1) for bits in cuts[1:]], np.int64)
     gaps = Share(session, x.words, 0).reshape(*x.shape, 1) - limits
     *values, below = yield from together(*lookups, is_negative(session, gaps, width=top.bits + 1))
     steps = np.stack([(fine - coarse).words for coarse, fine in itertools.pairwise(values)], axis=-1)
     chosen = yield from product(session, below, Share(session, steps, top.out_scale))
-    return (yield from truncate(session, values[0] + chosen.sum(axis=-1), top.out_scale - x.scale))
+    return (yield from truncate_to(session, values[0] + chosen.sum(axis=-1), x.scale))
 
 
 def square_root_newton(
@@ -135,7 +136,7 @@ def square_root_newton(
     """
     f = x.scale
     y = yield from curve(session, x, Lines.over(InverseSquareRoot(lower), upper, x.scale, segments))
-    y = yield from truncate(session, y, y.scale - f)
+    y = yield from truncate_to(session, y, f)
     for _ in range(iterations):
         y2 = yield from square(session, y)
         y2 = yield from truncate(session, y2, f)
@@ -154,7 +155,7 @@ def square_root_helba(session: Session, x: Share, *, upper: float = 1.0, iterati
 
     Needs: 0 <= x <= upper.
     Error: below sqrt(upper) (1 - x / (4 upper))^(2^iterations), plus rounding.
-    Cost:  4 rounds an iteration, and 1 when upper is not 1: x / upper is rounded once.
+    Cost:  4 rounds an iteration, and 2 when upper is not 1: x is divided by it, and a multiplied by its root.
     Opens: as `bilinear`, `truncate`.
     """
     f = x.scale

@@ -91,7 +91,7 @@ def sign_by_circuit(session: Session, d: Share, *, width: int = 64) -> Rounds[Sh
     Needs: |d| < 2^(w - 1) as a word.
     Cost:  2 + L rounds, L = max(3, ceil(log2(w - 1))); per element and peer the narrowest word of w bits, three words
            of half the width a level (two on the last level), 1 byte at the end;
-           1 sign mask, L AND masks, 1 shared bit: 37 bytes for party 0 at w = 64.
+           1 sign mask, L AND masks, 1 shared bit: 36 bytes for party 0 at w = 64.
     Opens: z, uniform in Z_2^w; masked bits, uniform.
     """
     _check(width)

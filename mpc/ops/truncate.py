@@ -34,6 +34,13 @@ def truncate(session: Session, x: Share, bits: int) -> Rounds[Share]:
     return Share(session, y, max(x.scale - bits, 0))
 
 
+def truncate_to(session: Session, x: Share, scale: int) -> Rounds[Share]:
+    """[x] with `scale` fraction bits: as `truncate`, or no round where it has them already."""
+    if x.scale == scale:
+        return x
+    return (yield from truncate(session, x, x.scale - scale))
+
+
 def wraps(session: Session, x: Share, *, eta: bool = True) -> Rounds[Share]:
     """[theta]: how often the signed shares of x wrap around, x = sum of shares - theta 2^64.
 
@@ -67,7 +74,7 @@ def truncate_published(session: Session, x: Share, bits: int, *, eta: bool = Fal
         y_p = floor(x_p / 2^f),  y = sum y_p - theta_x 2^(64-f)
 
     Needs: |x| < 2^62 as a word.  Without eta the result is off by 2^(64-f) with probability |x| / 2^64.
-    Error: otherwise at most N units in the last place, biased downwards by (N - 1) / 2 of them.
+    Error: otherwise at most N units in the last place, biased downwards by N / 2 of them.
     Cost:  as `wraps`.
     Opens: as `wraps`.
     """

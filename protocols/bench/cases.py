@@ -206,7 +206,7 @@ def _root_helba(session: Session, x: Share) -> Rounds[Share]:
 
 
 def _exp_table(session: Session, x: Share) -> Rounds[Share]:
-    return ops.exponential_table(session, x, lower=-1.0, upper=1.0)
+    return ops.exponential_table(session, x, lower=-1.0, upper=1.0, segments=10)
 
 
 def _inverse(session: Session, w: Share) -> Rounds[Share]:

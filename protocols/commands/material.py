@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mpc.errors import ConfigError
-from offline import Plan, deal
+from offline import Plan, deal, inspect
 
 from ..bench.measure import plan_case
 from .dealing import serve_from_environment
@@ -50,6 +50,7 @@ def _plan(options: argparse.Namespace) -> None:
     if options.parties < 2:
         raise ConfigError(f"secret sharing needs at least 2 parties, not {options.parties}")
     plan = plan_case(chosen(options), options.parties)
+    options.out.parent.mkdir(parents=True, exist_ok=True)
     plan.save(options.out)
     print(f"{plan.program} for {plan.parties} parties: {len(plan.items)} items a step, written to {options.out}")
     _table(plan)
@@ -80,8 +81,6 @@ def _progress(done: int, total: int) -> None:
 
 
 def _inspect(options: argparse.Namespace) -> None:
-    from offline import inspect
-
     store = inspect(options.store)
     what = store.manifest
     print(f"store {what.store[:8]} of party {what.party} of {what.parties}, session {what.session!r}, {what.program}")

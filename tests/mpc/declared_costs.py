@@ -1,0 +1,185 @@
+"""What each docstring of mpc.ops says under "Cost:", as a table; test_costs.py compares it with the meter.
+
+    rounds                as stated
+    peer bytes            payload a party sends to each peer in Opens
+    dealt bytes           what party 0 is handed: the dealt fields of each item, each padded to 8 bytes
+
+n is the number of elements; it is a multiple of 8 here, so that no padding blurs a formula.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import ceil, log2
+from typing import Any
+
+from mpc import Session, ops
+from mpc.curves import Reciprocal, indicator
+from mpc.ops import Lines
+from mpc.ring import Bilinear
+
+Shape = tuple[int, ...]
+N = 40  # elements
+
+
+@dataclass(frozen=True)
+class Cost:
+    """An operation on inputs of these shapes, and what it should cost."""
+
+    name: str
+    run: Callable[..., Any]
+    shapes: tuple[Shape, ...]
+    rounds: int
+    peer: int
+    dealt: int
+    width: int = 0  # of binary inputs; 0: arithmetic
+
+
+def word_bytes(bits: int) -> int:
+    """The narrowest word."""
+    return 1 if bits <= 8 else 2 if bits <= 16 else 4 if bits <= 32 else 8
+
+
+def groups(width: int) -> int:
+    return 1 if width <= 33 else 2
+
+
+def tables(width: int) -> tuple[int, int, int]:
+    """sign_by_tables: one element."""
+    g = groups(width)
+    return 3, word_bytes(width) + g + 1, 256 * g + 128 + 8 * 2 ** (2 * g - 1)
+
+
+def circuit(width: int) -> tuple[int, int, int]:
+    """sign_by_circuit: one element."""
+    levels = max(3, ceil(log2(width - 1)))
+    halves = [word_bytes(2**level) for level in reversed(range(levels))]  # the words of each level
+    peer = word_bytes(width) + sum(3 * half for half in halves[:-1]) + 2 * halves[-1] + 1
+    dealt = word_bytes(2**levels) + 1 + sum(2 * half for half in halves[:-1]) + halves[-1] + 8
+    return 2 + levels, peer, dealt
+
+
+def zero_test(width: int) -> tuple[int, int, int]:
+    """is_zero: one element."""
+    return 2, word_bytes(width) + 1, 256 + 8 * 2 ** ceil(width / 8)
+
+
+def lookups(bits: int) -> tuple[int, int]:
+    """lookup: one element, peer and dealt."""
+    return word_bytes(bits), 8 * 2**bits
+
+
+def argmax(arms: int, score_bits: int = 44, eps: float = 0.0) -> tuple[int, int, int]:
+    """A (A - 1) / 2 comparisons, A look-ups of ceil(log2 A) bits, the noise."""
+    tie = ceil(log2(arms))
+    width = score_bits + tie + 2 + (tie + 1 if eps else 0)
+    _, peer, dealt = tables(width)
+    look_peer, look_dealt = lookups(tie)
+    matches = arms * (arms - 1) // 2
+    return 4, matches * peer + arms * look_peer, matches * dealt + arms * (look_dealt + 8)
+
+
+def tournament(arms: int) -> tuple[int, int, int]:
+    """Groups of g = ceil(sqrt A) arms; g divides A here."""
+    g = ceil(arms**0.5)
+    count, width = arms // g, 44 + ceil(log2(arms)) + 2
+    matches = count * g * (g - 1) // 2 + count * (count - 1) // 2
+    _, peer, dealt = tables(width)
+    inner, outer = lookups(ceil(log2(g))), lookups(ceil(log2(count)))
+    peers = matches * peer + arms * inner[0] + count * outer[0] + 8 * (2 * arms + count + arms)
+    return 10, peers, matches * dealt + arms * inner[1] + count * outer[1] + 8 * (2 * arms + arms)
+
+
+def published(arms: int) -> tuple[int, int, int]:
+    """Two passes of A (A - 1) comparisons by circuit and a product tree; one product between them."""
+    first, second = circuit(45), circuit((arms + 1).bit_length() + 2)
+    matches, products = arms * (arms - 1), arms * (2 * arms - 3)
+    rounds = first[0] + second[0] + 2 * ceil(log2(arms - 1)) + 1
+    peer, dealt = first[1] + second[1], first[2] + second[2]
+    return rounds, matches * peer + 16 * products, matches * dealt + 8 * (products + arms)
+
+
+def scaled(name: str, run: Callable[..., Any], per_element: tuple[int, int, int], **rest: Any) -> Cost:
+    rounds, peer, dealt = per_element
+    return Cost(name, run, ((N,),), rounds, N * peer, N * dealt, **rest)
+
+
+def whole(name: str, run: Callable[..., Any], shapes: tuple[Shape, ...], cost: tuple[int, int, int]) -> Cost:
+    return Cost(name, run, shapes, *cost)
+
+
+def then_truncated(s: Session, x: Any, y: Any) -> Any:
+    z = yield from ops.product(s, x, y)
+    return (yield from ops.truncate(s, z, 20))
+
+
+LINES = Lines.over(Reciprocal(), 2.0, 20, 9)
+CURVE = (1, word_bytes(LINES.bits), 16 * 2**9)
+TABLE = [
+    whole("product", ops.product, ((N,), (N,)), (1, 8 * 2 * N, 8 * N)),
+    whole("product, broadcast", ops.product, ((4, 1), (5,)), (1, 8 * 9, 8 * 20)),
+    whole("product, truncated", then_truncated, ((N,), (N,)), (2, 8 * 3 * N, (8 + 12) * N)),
+    whole("bilinear", lambda s, x, y: ops.bilinear(s, Bilinear("i,ij->"), x, y), ((3,), (3, 8)), (1, 8 * 27, 8)),
+    whole("matmul", ops.matmul, ((4, 5), (5, 6)), (1, 8 * 50, 8 * 24)),
+    whole("einsum", lambda s, x, y: ops.einsum(s, "ij,j->i", x, y), ((4, 5), (5,)), (1, 8 * 25, 8 * 4)),
+    whole("outer", ops.outer, ((4,), (5,)), (1, 8 * 9, 8 * 20)),
+    scaled("square", ops.square, (1, 8, 8)),
+    scaled("truncate", lambda s, x: ops.truncate(s, x, 20), (1, 8, 12)),
+    scaled("truncate 33", lambda s, x: ops.truncate(s, x, 33), (1, 8, 16)),
+    scaled("wraps", ops.wraps, (1, 8, 16)),
+    scaled("truncate_published", lambda s, x: ops.truncate_published(s, x, 20), (1, 8, 16)),
+    *(scaled(f"lookup {k}", lambda s, x, k=k: ops.lookup(s, x, indicator(1, k)), (1, *lookups(k))) for k in (1, 8, 9)),
+    scaled("curve", lambda s, x: ops.curve(s, x, LINES), CURVE),
+    *(scaled(f"tables {w}", lambda s, x, w=w: ops.sign_by_tables(s, x, width=w), tables(w)) for w in (8, 33, 34, 64)),
+    *(
+        scaled(f"circuit {w}", lambda s, x, w=w: ops.sign_by_circuit(s, x, width=w), circuit(w))
+        for w in (2, 9, 10, 33, 34, 64)
+    ),
+    scaled("less", lambda s, x: ops.less(s, x, x), tables(64)),
+    scaled("is_negative", lambda s, x: ops.is_negative(s, x, how=ops.Compare.CIRCUIT), circuit(64)),
+    *(
+        scaled(f"is_zero {w}", lambda s, x, w=w: ops.is_zero(s, x, width=w), zero_test(w))
+        for w in (1, 8, 16, 33, 64)
+    ),
+    scaled("equal", lambda s, x: ops.equal(s, x, x), zero_test(64)),
+    Cost("conjunction", ops.conjunction, ((8, 1), (1, 16)), 1, 2 * 24, 2 * 128, width=13),
+    Cost("add_binary", ops.add_binary, ((N,), (N,)), 7, 8 * N * (2 + 5 * 3 + 2), 8 * N * (1 + 5 * 2 + 1), width=64),
+    Cost("add_binary 13", ops.add_binary, ((N,), (N,)), 5, 2 * N * (2 + 3 * 3 + 2), 2 * N * (1 + 3 * 2 + 1), width=13),
+    scaled("to_binary", ops.to_binary, (7, 8 + 5 * 24 + 16, 8 + 5 * 16 + 8)),
+    scaled("to_arithmetic", ops.to_arithmetic, (1, 2, 8 * 13), width=13),
+    scaled("bit_to_arithmetic", ops.bit_to_arithmetic, (1, 1, 8), width=1),
+    *(whole(f"argmax {a}", ops.argmax, ((a,),), argmax(a)) for a in (8, 16, 64)),
+    whole("argmax, exploring", lambda s, x: ops.argmax(s, x, score_bits=32, eps=0.1), ((8,),), argmax(8, 32, 0.1)),
+    *(whole(f"tournament {a}", ops.argmax_tournament, ((a,),), tournament(a)) for a in (16, 64)),
+    *(whole(f"published {a}", ops.argmax_published, ((a,),), published(a)) for a in (8, 16)),
+    scaled("reciprocal", lambda s, x: ops.reciprocal(s, x, upper=2.0, segments=9), CURVE),
+    scaled("exponential_table", lambda s, x: ops.exponential_table(s, x, lower=0.0, upper=1.0), CURVE),
+    scaled(
+        "reciprocal_newton", lambda s, x: ops.reciprocal_newton(s, x, upper=2.0),
+        (2 + 4, 4 + 8 + 8 * 6, 16 * 512 + 12 + 2 * (8 + 12)),
+    ),
+    scaled("exponential", ops.exponential, (17, 8 * 17, 8 * 8 + 12 * 9)),
+    scaled("reciprocal_published", ops.reciprocal_published, (58, 8 * (18 + 10 * 6), 64 + 12 * 10 + 10 * (16 + 24))),
+    scaled(
+        "square_root", lambda s, x: ops.square_root(s, x, upper=10.0),
+        (5, 4 + 4 + 2 + 2 * (4 + 1 + 1) + 2 * 2 * 8 + 8, 3 * 16 * 512 + 2 * tables(25)[2] + 2 * 8 + 12),
+    ),
+    scaled(
+        "square_root_newton", lambda s, x: ops.square_root_newton(s, x, upper=10.0, lower=0.5),
+        (16, 4 + 8 + 2 * 8 * 8 + 3 * 8, 16 * 512 + 12 + 2 * (24 + 36) + 20),
+    ),
+    scaled(
+        "square_root_helba", lambda s, x: ops.square_root_helba(s, x, upper=10.0),
+        (10 * 4 + 2, 8 * (10 * 8 + 2), 10 * (8 + 8 + 12 + 12 + 8 + 12) + 2 * 12),
+    ),
+    whole(
+        "inverse", lambda s, w: ops.inverse(s, w, bound=8.0), ((4, 4),),
+        (33, 8 * 16 + 16 * 8 * (48 + 32), 12 * 16 + 16 * (8 + 12) * 32),
+    ),
+    whole(
+        "draw", ops.draw, ((5, 9),),
+        (4, 5 * (16 + 8 * tables(61)[1]), 5 * (8 + 8 + 8 * tables(61)[2])),
+    ),
+    whole("max_value", lambda s, x: ops.max_value(s, x, x), ((4, 5),), (1, 8 * 40, 8 * 4)),
+]  # fmt: skip

@@ -1,0 +1,155 @@
+"""Reciprocal, square root, exponential and inverse within the errors their docstrings state, f = 20.
+
+Inputs lie on the grid of fixed point, so that an error is the function's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mpc import Session, ops
+from protocols.bench.cases import on_grid
+
+Fixture = Callable[..., Any]
+ULP = 2.0**-20
+
+
+def points(lower: float, upper: float, count: int = 600) -> np.ndarray:
+    """Both ends several times, for each look-up has its own offset; and between."""
+    x = on_grid(np.random.default_rng(18).uniform(lower, upper, count))
+    return np.concatenate([np.repeat([lower, upper], 30), np.clip(x, lower, upper)])
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "limit"), [(1.0, 2.0, 2e-6), (1.0, 3.0, 4e-6), (0.25, 1.0, 4e-5), (4.0, 10.0, 1e-6)]
+)
+def test_reciprocal(
+    lower: float, upper: float, limit: float, parties: int, simulate: Fixture, evaluate: Fixture
+) -> None:
+    session, x = simulate(parties), points(lower, upper)
+    y = evaluate(session, ops.reciprocal(session, session.share(x), lower=lower, upper=upper))
+    assert np.abs(y - 1 / x).max() < limit
+
+
+def test_reciprocal_keeps_its_stated_error(simulate: Fixture, evaluate: Fixture) -> None:
+    """h^2 / 8 on [1, upper], h = 2^(k - segments) units; 1 % for the next order."""
+    session = simulate(3)
+    for upper, segments in ((2.0, 10), (2.0, 8), (5.0, 10), (1.5, 6)):
+        x = points(1.0, upper, 300)
+        k = int(np.ceil(np.log2((upper - 1) * 2**20)))
+        k += (upper - 1) * 2**20 + 2 ** (k - segments) >= 2**k
+        y = evaluate(session, ops.reciprocal(session, session.share(x), upper=upper, segments=segments))
+        h = 2.0 ** (k - segments) * ULP
+        assert np.abs(y - 1 / x).max() <= 1.01 * h**2 / 8 + ULP / 2 + ULP * ULP * 2**k
+
+
+def test_reciprocal_by_newton(parties: int, simulate: Fixture, evaluate: Fixture) -> None:
+    session, x = simulate(parties), points(1.0, 20.0)
+    y = evaluate(session, ops.reciprocal_newton(session, session.share(x), upper=20.0))
+    assert np.abs(y - 1 / x).max() < 2e-5
+    twice = evaluate(session, ops.reciprocal_newton(session, session.share(x), upper=20.0, segments=5, iterations=3))
+    assert np.abs(twice - 1 / x).max() < 2e-5
+
+
+@pytest.mark.parametrize(("lower", "upper"), [(1.0, 20.0), (20.0, 255.0), (255.0, 500.0)])
+def test_reciprocal_as_published(
+    lower: float, upper: float, parties: int, simulate: Fixture, evaluate: Fixture
+) -> None:
+    session, x = simulate(parties), points(lower, upper, 200)
+    y = evaluate(session, ops.reciprocal_published(session, session.share(x)))
+    assert np.abs(y - 1 / x).max() < 2e-5
+
+
+def test_reciprocal_as_published_ends_at_500(simulate: Fixture, evaluate: Fixture) -> None:
+    """The bound is one: at 510 the start lies beyond 2 / x, and Newton diverges."""
+    session = simulate(3)
+    y = evaluate(session, ops.reciprocal_published(session, session.share([510.0])))
+    assert abs(y[0] - 1 / 510) > 1
+
+
+def test_fewer_iterations_are_worse(simulate: Fixture, evaluate: Fixture) -> None:
+    session, x = simulate(3), points(10.0, 20.0, 50)
+    errors = [
+        np.abs(evaluate(session, ops.reciprocal_published(session, session.share(x), iterations=k)) * x - 1).max()
+        for k in (2, 5, 8, 11)
+    ]
+    assert errors == sorted(errors, reverse=True) and errors[0] > 0.5 and errors[-1] < 1e-4
+
+
+@pytest.mark.parametrize(("upper", "limit"), [(10.0, 5e-4), (1.0, 2e-4), (0.5, 2e-4), (100.0, 2e-3)])
+def test_square_root(upper: float, limit: float, parties: int, simulate: Fixture, evaluate: Fixture) -> None:
+    """Down to 0 and to the last unit above it."""
+    session = simulate(parties)
+    for lower, high in ((ULP, upper), (0.0, upper / 64), (0.0, 64 * ULP)):
+        x = points(lower, high, 400)
+        y = evaluate(session, ops.square_root(session, session.share(x), upper=upper))
+        assert np.abs(y - np.sqrt(x)).max() < limit
+
+
+def test_square_root_by_newton(parties: int, simulate: Fixture, evaluate: Fixture) -> None:
+    session, x = simulate(parties), points(0.5, 10.0)
+    y = evaluate(session, ops.square_root_newton(session, session.share(x), lower=0.5, upper=10.0))
+    assert np.abs(y - np.sqrt(x)).max() < 3e-5
+
+
+@pytest.mark.parametrize(("lower", "upper"), [(0.5, 10.0), (2.0**-6, 1.0)])
+def test_square_root_of_helba(lower: float, upper: float, parties: int, simulate: Fixture, evaluate: Fixture) -> None:
+    session, x = simulate(parties), points(lower, upper, 200)
+    y = evaluate(session, ops.square_root_helba(session, session.share(x), upper=upper))
+    assert np.abs(y - np.sqrt(x)).max() < 5e-5
+    early = evaluate(session, ops.square_root_helba(session, session.share(x), upper=upper, iterations=4))
+    stated = np.sqrt(upper) * (1 - x / (4 * upper)) ** 2**4
+    assert (np.abs(early - np.sqrt(x)) <= stated + 1e-4).all()
+
+
+@pytest.mark.parametrize("squarings", [0, 1, 4, 8])
+def test_exponential(squarings: int, parties: int, simulate: Fixture, evaluate: Fixture) -> None:
+    session, x = simulate(parties), points(-1.0, 1.0, 200)
+    y = evaluate(session, ops.exponential(session, session.share(x), squarings=squarings))
+    limit = (1 + x / 2**squarings) ** 2**squarings
+    assert np.abs(y - limit).max() < 3 * 2.0**squarings * 2.0 ** -(20 + squarings) + ULP  # rounding alone
+    stated = x**2 / 2 ** (squarings + 1) + 2.0 ** (squarings - min(20 + squarings, 28))
+    if squarings:
+        assert (np.abs(y / np.exp(x) - 1) < 1.5 * stated + 1e-5).all()
+
+
+def test_exponential_over_its_range(parties: int, simulate: Fixture, evaluate: Fixture) -> None:
+    session = simulate(parties)
+    high, low = points(1.0, 4.0, 100), points(-250.0, -1.0, 100)
+    y = evaluate(session, ops.exponential(session, session.share(high)))
+    assert (np.abs(y / np.exp(high) - 1) < high**2 / 2**9 + 1e-5).all()
+    assert np.abs(evaluate(session, ops.exponential(session, session.share(low))) - np.exp(low)).max() < 2e-3
+
+
+@pytest.mark.parametrize(("lower", "upper"), [(-1.0, 1.0), (-8.0, 0.0), (0.0, 3.0)])
+def test_exponential_by_table(lower: float, upper: float, parties: int, simulate: Fixture, evaluate: Fixture) -> None:
+    session, x = simulate(parties), points(lower, upper)
+    y = evaluate(session, ops.exponential_table(session, session.share(x), lower=lower, upper=upper))
+    k = int(np.floor(np.log2((upper - lower) * 2**20))) + 1
+    h = 2.0 ** (k - 9) * ULP
+    assert np.abs(y - np.exp(x)).max() <= 1.02 * np.exp(upper) * h**2 / 16 + ULP
+
+
+def definite(side: int, rng: np.random.Generator, *batch: int) -> np.ndarray:
+    half = rng.normal(size=(*batch, side, side)) / np.sqrt(side)
+    return on_grid(half @ np.swapaxes(half, -1, -2) + np.eye(side))
+
+
+@pytest.mark.parametrize("shape", [(1,), (8,), (3, 2, 4)])
+def test_inverse(shape: tuple[int, ...], parties: int, simulate: Fixture, evaluate: Fixture) -> None:
+    session: Session = simulate(parties)
+    w = definite(shape[-1], np.random.default_rng(19), *shape[:-1])
+    result = evaluate(session, ops.inverse(session, session.share(w), bound=8.0))
+    assert np.abs(result - np.linalg.inv(w)).max() < 1e-4
+
+
+def test_an_interval_as_small_as_the_segments_needs_no_truncation(simulate: Fixture, evaluate: Fixture) -> None:
+    """Every unit of the argument has a line of its own, so the table's scale is the argument's already."""
+    session = simulate(2)
+    x = 1.0 + np.arange(400) * 2.0**-20
+    y = evaluate(session, ops.reciprocal_newton(session, session.share(x), upper=x[-1], segments=9, iterations=1))
+    assert np.abs(y - 1 / x).max() < 4 * 2.0**-20

@@ -1,0 +1,92 @@
+"""Masked tables: exact on every k-bit value, and lines within their stated error at every offset."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mpc import ops
+from mpc.curves import Curve, Exponential, InverseSquareRoot, Reciprocal, SquareRoot, Table, indicator
+from mpc.ops import Lines
+from protocols.bench.cases import on_grid
+
+Fixture = Callable[..., Any]
+
+
+@pytest.mark.parametrize("bits", [1, 2, 7, 8, 9, 11])
+def test_every_value_is_looked_up(bits: int, parties: int, simulate: Fixture, evaluate: Fixture) -> None:
+    session = simulate(parties)
+    table = Table(np.random.default_rng(bits).integers(0, 1 << 64, 1 << bits, dtype=np.uint64))
+    x = np.arange(1 << bits)
+    result = evaluate(session, ops.lookup(session, session.share(x, owner=1, scale=0), table))
+    assert (result == table.values.view(np.int64)).all()
+    beyond = evaluate(session, ops.lookup(session, session.share(x - (5 << bits), scale=0), table))
+    assert (beyond == result).all()  # taken mod 2^k, as stated
+
+
+def test_shape_and_scale(parties: int, simulate: Fixture, evaluate: Fixture) -> None:
+    session, table = simulate(parties), Table(np.arange(16, dtype=np.uint64) << np.uint64(4))
+    x = np.arange(12).reshape(3, 2, 2)
+    result = evaluate(session, ops.lookup(session, session.share(x, scale=0), table, scale=4))
+    assert (result == x).all() and result.dtype == np.float64
+    assert evaluate(session, ops.lookup(session, session.share(3, scale=0), table)) == 48
+
+
+@pytest.mark.parametrize("value", [0, 1, 6, 7])
+def test_indicator(value: int, simulate: Fixture, evaluate: Fixture) -> None:
+    session = simulate(3)
+    result = evaluate(session, ops.lookup(session, session.share(np.arange(8), scale=0), indicator(value, 3)))
+    assert result.tolist() == [int(i == value) for i in range(8)]
+
+
+def test_tables_are_equal_by_content() -> None:
+    one, same, other = Table(np.arange(4)), Table(np.arange(4)), Table(np.arange(4)[::-1])
+    assert one == same and hash(one) == hash(same) and one != other and one.bits == 2
+    assert not one.values.flags.writeable
+
+
+CURVES = [  # curve, upper, segments, the largest |f''|
+    (Reciprocal(1.0), 2.0, 10, 2.0),
+    (Reciprocal(1.0), 3.0, 9, 2.0),
+    (Reciprocal(0.5), 20.0, 9, 16.0),
+    (Exponential(-1.0), 1.0, 9, np.e),
+    (Exponential(-6.0), 0.0, 8, 1.0),
+    (InverseSquareRoot(0.5), 10.0, 9, 0.75 * 0.5**-2.5),
+    (SquareRoot(1.0), 9.0, 8, 0.25),
+]
+
+
+@pytest.mark.parametrize(("curve", "upper", "segments", "bend"), CURVES, ids=str)
+def test_lines_keep_their_error(
+    curve: Curve, upper: float, segments: int, bend: float, parties: int, simulate: Fixture, evaluate: Fixture
+) -> None:
+    """|f''| h^2 / 16 (5 % for the next order), and half a unit in the last place of x, at both ends and between."""
+    session, rng = simulate(parties), np.random.default_rng(16)
+    lines = Lines.over(curve, upper, 20, segments)
+    ulp = 2.0**-20
+    ends = [curve.lower, curve.lower + ulp, curve.lower + 3 * ulp, upper, upper - ulp, upper - 3 * ulp]
+    x = np.concatenate([np.repeat(ends, 50), on_grid(rng.uniform(curve.lower, upper, 1000))])
+    for part in np.split(x, 2):
+        y = evaluate(session, ops.curve(session, session.share(part), lines))
+        h = 2.0 ** (lines.bits - segments) * ulp
+        assert np.abs(y - curve(part)).max() <= 1.05 * bend * h**2 / 16 + ulp / 2 + 2.0**-lines.out_scale
+
+
+@pytest.mark.parametrize("scale", [10, 20, 30])
+def test_lines_at_other_scales(scale: int, simulate: Fixture, evaluate: Fixture) -> None:
+    session = simulate(3)
+    lines = Lines.over(Reciprocal(), 2.0, scale, 8)
+    x = on_grid(np.random.default_rng(17).uniform(1, 2, 500), scale)
+    y = evaluate(session, ops.curve(session, session.share(x, scale=scale), lines))
+    h = 2.0 ** (lines.bits - 8 - scale)
+    assert np.abs(y - 1 / x).max() <= 1.05 * h**2 / 8 + 2.0**-scale
+
+
+def test_an_interval_leaves_one_piece_to_spare() -> None:
+    for upper in (1.5, 1.75, 1.9, 1.99, 1.999, 2.0, 2.01, 3.0, 100.0):
+        lines = Lines.over(Reciprocal(), upper, 20, 9)
+        assert (upper - 1.0) * 2**20 + 2 ** (lines.bits - 9) < 2**lines.bits
+        assert lines.out_scale == 20 + lines.bits - 9
