@@ -189,6 +189,7 @@ class LineMask(Correlation):
     """r uniform in Z_2^k and, for each of 2^segments top parts of x + r, the line through the curve there.
 
     The words are (height, slope) at `out_scale` fraction bits, the slope per unit in the last place of x.
+    Beyond `last` units from the curve's lower end the lines are flat: no argument lies there.
     """
 
     shape: Shape
@@ -197,6 +198,7 @@ class LineMask(Correlation):
     out_scale: int
     bits: int
     segments: int
+    last: int
 
     def free(self) -> tuple[Field, ...]:
         return (Field("r", self.shape, self.bits),)

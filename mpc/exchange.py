@@ -57,6 +57,9 @@ class Exchange:
             return []
         to = [self._destination(request) for request in requests]
         payloads = [self._payload(request) for request in requests]
+        for request in requests:  # before anything is sent: a disclosure counts even if the round then fails
+            if isinstance(request, Reveal):
+                self._session.ledger.record(request.to, request.what, request.share.size, request.why)
         stamp = self._stamp(requests, program) if self._networked else _LOCAL
         batches: dict[int, list[np.ndarray]] = {}
         for request, node, payload in zip(requests, to, payloads):
@@ -135,7 +138,6 @@ class Exchange:
         return np.ascontiguousarray(words).reshape(words.shape[0], words[0].size).view(np.uint8)
 
     def _revealed(self, request: Reveal, rows: np.ndarray | None, payload: np.ndarray) -> Any:
-        self._session.ledger.record(request.to, request.what, request.share.size, request.why)
         client = self._clients.get(request.to)
         if client is not None:
             client.learn(_joint(request, payload), 0 if isinstance(request.share, BinaryShare) else request.share.scale)

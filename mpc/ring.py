@@ -83,8 +83,7 @@ def encode(values: Any, scale: int = FRACTION_BITS, *, bound: float | None = Non
     limit = 2.0 ** (VALUE_BITS - scale)
     if array.dtype.kind == "f":
         if not np.isfinite(array).all():
-            count = int((~np.isfinite(array)).sum())
-            raise RangeError(f"{count} of {array.size} values are NaN or infinite: clean them before they are shared")
+            raise RangeError("there are NaN or infinite values: clean them before they are shared")
         array = array.astype(np.float64)
         _check_bound(array, limit, scale, bound)
         return np.rint(array * 2.0**scale).astype(np.int64).view(np.uint64)

@@ -88,8 +88,18 @@ class _Hidden:
         raise TypeError("a share is never pickled: keep it in its party's own process")
 
 
-def _hosted_key(key: Any) -> tuple[Any, ...]:
-    return (slice(None), *(key if isinstance(key, tuple) else (key,)))
+def _picked(words: np.ndarray, key: Any) -> np.ndarray:
+    """words[:, key] with numpy's meaning of `key` on the value alone.
+
+    Several index arrays that a slice keeps apart would move their axes in front of the hosted one; for those the
+    positions are worked out on the value's own shape.
+    """
+    keys = key if isinstance(key, tuple) else (key,)
+    arrays = [k for k in keys if not isinstance(k, (slice, type(Ellipsis), type(None), int, np.integer))]
+    if not arrays or (len(arrays) == 1 and not any(isinstance(k, (int, np.integer)) for k in keys)):
+        return words[(slice(None), *keys)]
+    places = np.arange(words[0].size).reshape(words.shape[1:])[keys]
+    return words.reshape(words.shape[0], -1)[:, places]
 
 
 def _hosted_axis(axis: int | tuple[int, ...] | None, ndim: int) -> tuple[int, ...]:
@@ -171,7 +181,7 @@ class Share(_Hidden):
         return Share(self.session, self.words << np.uint64(scale - self.scale), scale)
 
     def __getitem__(self, key: Any) -> Share:
-        return self._with(self.words[_hosted_key(key)])
+        return self._with(_picked(self.words, key))
 
     def reshape(self, *shape: int) -> Share:
         return self._with(self.words.reshape(self.words.shape[0], *shape))
@@ -185,6 +195,8 @@ class Share(_Hidden):
     @property
     def T(self) -> Share:
         """The last two axes swapped."""
+        if self.ndim < 2:
+            raise TypeError(f"a share of shape {self.shape} has no two axes to swap: reshape it first")
         return self._with(np.swapaxes(self.words, -1, -2))
 
     def __repr__(self) -> str:
@@ -236,7 +248,7 @@ class BinaryShare(_Hidden):
         return self._with(self.words >> self.words.dtype.type(bits))
 
     def __getitem__(self, key: Any) -> BinaryShare:
-        return self._with(self.words[_hosted_key(key)])
+        return self._with(_picked(self.words, key))
 
     def reshape(self, *shape: int) -> BinaryShare:
         return self._with(self.words.reshape(self.words.shape[0], *shape))

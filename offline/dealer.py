@@ -6,7 +6,9 @@ its own key, so that any block can be made, or expanded, without those before it
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
+from typing import NoReturn
 
 import numpy as np
 
@@ -15,6 +17,8 @@ from mpc.errors import ConfigError
 from mpc.prg import KEY_BYTES, Prg, fresh_key
 
 from .dealing import dealt_words
+
+_SEEDED = b"insecure-seeded:"
 
 
 class TrustedDealer:
@@ -60,6 +64,9 @@ class TrustedDealer:
         """What party 0 is handed for the next item: `dealt_bytes` bytes."""
         return self.make(item)[0, layout(item).free_bytes :]
 
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a dealer holds keys and is never pickled")
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}(parties={self.parties})"
 
@@ -67,22 +74,36 @@ class TrustedDealer:
 class InProcessDealer(TrustedDealer):
     """A dealer in the process that hosts all parties: for simulations and tests, where one process sees all anyway."""
 
+    def __init__(self, parties: int, *, keys: Sequence[bytes] | None = None, own_key: bytes | None = None) -> None:
+        super().__init__(parties, keys=keys, own_key=own_key)
+        self._name = fresh_key()
+
     def draw(self, item: Correlation) -> tuple[np.ndarray, ...]:
         """The fields of the next item, for all parties."""
         return layout(item).views(self.make(item))
 
     def statement(self) -> bytes:
-        """Nothing to compare: there is one process."""
-        return b"in-process"
+        """Which dealer this is: there is only one, in the one process."""
+        return b"in-process:" + self._name
 
     def agree(self, statements: list[bytes]) -> None:
-        """One process agrees with itself."""
+        """One process agrees with itself; with no other."""
+        for party, statement in enumerate(statements):
+            if statement.rstrip(b"\0") != self.statement().rstrip(b"\0"):
+                raise ConfigError(
+                    f"party {party} draws from another source: an in-process dealer serves one process that hosts all "
+                    "parties; parties in processes of their own draw from a store or a streaming dealer"
+                )
 
 
 class InsecureSeededDealer(InProcessDealer):
     """Every process plays the dealer from one shared seed and takes its own row: no secrecy, for tests."""
 
     def __init__(self, parties: int, seed: int, *, party: int | None = None) -> None:
+        if not 0 <= seed < 1 << 8 * KEY_BYTES:
+            raise ConfigError(f"a seed lies in [0, 2^{8 * KEY_BYTES}), not {seed}")
+        if party is not None and not 0 <= party < parties:
+            raise ConfigError(f"the parties are 0..{parties - 1}, not {party}")
         stream = Prg(seed.to_bytes(KEY_BYTES, "big"))
         keys = [stream.bytes(KEY_BYTES).tobytes() for _ in range(parties + 1)]
         super().__init__(parties, keys=keys[:parties], own_key=keys[parties])
@@ -95,14 +116,22 @@ class InsecureSeededDealer(InProcessDealer):
         return layout(item).views(rows if self._party is None else rows[self._party : self._party + 1])
 
     def statement(self) -> bytes:
-        """A digest of the seed."""
-        return b"insecure-seeded:" + self._seed_digest
+        """A digest of the seed, and whose row this process takes; of all rows, this very dealer."""
+        whose = b"all " + self._name if self._party is None else struct.pack("<4sH", b"one ", self._party)
+        return _SEEDED + self._seed_digest + whose
 
     def agree(self, statements: list[bytes]) -> None:
-        """Refuse another seed."""
+        """Refuse another seed, and rows that are not each party's own."""
+        known = len(_SEEDED) + len(self._seed_digest)
+        own = self.statement()
         for party, statement in enumerate(statements):
-            if statement.rstrip(b"\0") != self.statement().rstrip(b"\0"):
+            if statement[: len(_SEEDED)] != _SEEDED:
+                raise ConfigError(f"party {party} draws from another source: start all parties with the same one")
+            if statement[:known] != own[:known]:
                 raise ConfigError(f"party {party} deals from another seed: start all parties with the same one")
+            expected = own if self._party is None else own[:-2] + struct.pack("<H", party)
+            if statement[: len(expected)] != expected:
+                raise ConfigError(f"party {party} takes another party's row: give each process `party`, its own number")
 
 
 class Expander:
@@ -117,15 +146,16 @@ class Expander:
         """Stand at the start of a block."""
         self._stream = Prg(self._key, block)
 
-    def fields(self, item: Correlation, corrections: np.ndarray | None) -> tuple[np.ndarray, ...]:
-        """The fields of the next item as (1, *shape); party 0 brings the item's corrections."""
-        place: Layout = layout(item)
-        row = np.empty((1, place.total_bytes + 16), np.uint8)
-        self._stream.fill(row[0])
-        row = row[:, : place.total_bytes]
+    def fields(self, place: Layout, corrections: np.ndarray | None) -> tuple[np.ndarray, ...]:
+        """The fields of the next item, of this layout, as (1, *shape); party 0 brings the item's corrections."""
+        row = np.empty(place.total_bytes + 16, np.uint8)
+        self._stream.fill(row)
         if corrections is not None:
-            row[0, place.free_bytes :] = corrections
-        return place.views(row)
+            row[place.free_bytes : place.total_bytes] = corrections
+        return tuple([np.ndarray((1, *shape), dtype, row, start) for start, _, dtype, shape in place.places])
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("an expander holds a key and is never pickled")
 
     def __repr__(self) -> str:
         return f"Expander(party={self.party})"

@@ -11,7 +11,7 @@ from functools import lru_cache, singledispatch
 import numpy as np
 
 from mpc import correlations as kinds
-from mpc.errors import ConfigError
+from mpc.errors import ConfigError, RangeError
 from mpc.ops.truncate import wrap_count
 from mpc.prg import Prg
 from mpc.ring import mask, spread_bits
@@ -87,12 +87,16 @@ def _(item: kinds.LineMask, rows: Rows, prg: Prg) -> Clear:
     start = ((z_hi - r[..., None].astype(np.uint64)) & mask(item.bits)).astype(np.float64)
     start = np.where(start > 2.0**item.bits - 2.0**inside, start - 2.0**item.bits, start)
     left, right = np.maximum(start, 0.0), start + 2.0**inside
-    unit = 2.0**-item.in_scale
-    f_left, f_middle, f_right = (item.curve(item.curve.lower + at * unit) for at in (left, 0.5 * (left + right), right))
+    f_left, f_middle, f_right = (
+        item.curve(item.curve.lower + np.minimum(at, item.last) * 2.0**-item.in_scale)
+        for at in (left, 0.5 * (left + right), right)
+    )
     slope = (f_right - f_left) / np.maximum(right - left, 1.0)
     height = f_left + slope * (start - left) + 0.5 * (f_middle - 0.5 * (f_left + f_right))
-    lines = np.stack([height, slope], axis=-1)
-    return (np.rint(lines * 2.0**item.out_scale).astype(np.int64).view(np.uint64),)
+    lines = np.stack([height, slope], axis=-1) * 2.0**item.out_scale
+    if not (np.abs(lines) < 2.0**62).all():
+        raise RangeError(f"the lines of {type(item.curve).__name__} do not fit {item.out_scale} fraction bits")
+    return (np.rint(lines).astype(np.int64).view(np.uint64),)
 
 
 @lru_cache(maxsize=1)

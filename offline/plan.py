@@ -55,7 +55,7 @@ class Plan:
     @cached_property
     def digest(self) -> bytes:
         """16 bytes that name this plan."""
-        return hashlib.blake2b(self.text().encode(), digest_size=16).digest()
+        return digest_of(self.text().encode())
 
     def summary(self) -> list[tuple[str, int, int]]:
         """(item, how often a step draws it, bytes for party 0 a step), most bytes first."""
@@ -80,28 +80,39 @@ class Plan:
             if document.get("format") != _FORMAT:
                 raise ConfigError(f"{origin} is no plan of this version: make it with 'masked offline plan'")
             tables = {
-                digest: Table(np.frombuffer(base64.b64decode(raw), "<u8")) for digest, raw in document["tables"].items()
+                digest: Table(np.frombuffer(base64.b64decode(raw, validate=True), "<u8"))
+                for digest, raw in document["tables"].items()
             }
-            items = tuple(_from_json(item, tables) for item in document["items"])
-            return cls(str(document["program"]), int(document["parties"]), items)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            if any(table.digest != digest for digest, table in tables.items()):
+                raise ValueError("a table is not the one its digest names")
+            items = tuple(_checked(_from_json(item, tables)) for item in document["items"])
+            program, parties = document["program"], document["parties"]
+            if not isinstance(program, str) or not isinstance(parties, int) or parties < 2:
+                raise ValueError("no program, or no number of parties")
+            return cls(program, parties, items)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ConfigError(
                 f"{origin} is damaged ({type(error).__name__}): make it with 'masked offline plan'"
             ) from error
 
     def save(self, path: Path) -> None:
         """Write the plan."""
-        path.write_text(self.text())
+        path.write_text(self.text(), encoding="utf-8")
 
     @classmethod
     def load(cls, path: Path) -> Plan:
         """Read a plan."""
         try:
-            return cls.parse(path.read_text(), str(path))
+            return cls.parse(path.read_text(encoding="utf-8", errors="replace"), str(path))
         except OSError as error:
             raise ConfigError(
                 f"cannot read the plan {path}: {error.strerror}; make it with 'masked offline plan'"
             ) from error
+
+
+def digest_of(text: bytes) -> bytes:
+    """The digest of a plan's text."""
+    return hashlib.blake2b(text, digest_size=16).digest()
 
 
 def describe(item: Correlation) -> str:
@@ -112,9 +123,9 @@ def describe(item: Correlation) -> str:
         if isinstance(value, Bilinear):
             value = {"": "elementwise", "@": "matmul", "&": "and"}.get(value.spec, value.spec)
         elif isinstance(value, Table):
-            value = f"2^{value.bits} entries"
+            value = f"2^{value.bits} entries {value.digest[:8]}"
         elif isinstance(value, Curve):
-            value = type(value).__name__
+            value = f"{type(value).__name__} from {value.lower:g}"
         parts.append(f"{part.name}={value}")
     return f"{type(item).__name__}({', '.join(parts)})"
 
@@ -122,13 +133,18 @@ def describe(item: Correlation) -> str:
 def _to_json(value: Any, tables: dict[str, str]) -> Any:
     if isinstance(value, Table):
         tables[value.digest] = base64.b64encode(value.values.astype("<u8").tobytes()).decode()
-        return {"table": value.digest}
+        return {"$table": value.digest}
     if isinstance(value, Bilinear):
-        return {"bilinear": value.spec}
+        return {"$bilinear": value.spec}
     if isinstance(value, (Correlation, Curve)):
+        name = type(value).__name__
+        if type(value) not in (KINDS.get(name), CURVES.get(name)):
+            raise ConfigError(f"a plan cannot name {name}: register it in KINDS or CURVES")
         named = {part.name: _to_json(getattr(value, part.name), tables) for part in fields(value)}  # type: ignore[arg-type]
-        return {"kind": type(value).__name__, **named}
-    return list(value) if isinstance(value, tuple) else value
+        return {"kind": name, **named}
+    if isinstance(value, tuple):
+        return [_to_json(part, tables) for part in value]
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _from_json(value: Any, tables: dict[str, Table]) -> Any:
@@ -136,9 +152,20 @@ def _from_json(value: Any, tables: dict[str, Table]) -> Any:
         return tuple(value)
     if not isinstance(value, dict):
         return value
-    if "table" in value:
-        return tables[value["table"]]
-    if "bilinear" in value:
-        return Bilinear(value["bilinear"])
+    if "$table" in value:
+        return tables[value["$table"]]
+    if "$bilinear" in value:
+        return Bilinear(value["$bilinear"])
     kind = KINDS.get(value["kind"]) or CURVES[value["kind"]]
     return kind(**{name: _from_json(part, tables) for name, part in value.items() if name != "kind"})
+
+
+def _checked(item: Any) -> Correlation:
+    """An item whose fields have sizes: what a file says is not taken on trust."""
+    if not isinstance(item, Correlation):
+        raise TypeError("no item")
+    for part in item.free() + item.dealt():
+        if not all(type(axis) is int and axis >= 0 for axis in part.shape) or type(part.bits) is not int:
+            raise ValueError("a field has no size")
+    layout(item)
+    return item

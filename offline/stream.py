@@ -10,18 +10,35 @@ import queue
 import struct
 import threading
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import numpy as np
 
 from mpc.errors import ConfigError, MaskedError, PeerLost
 from mpc.net.channel import Channel
-from mpc.prg import KEY_BYTES
+from mpc.net.transport import DEFAULT_TIMEOUT
+from mpc.prg import KEY_BYTES, fresh_key
 
 from .dealer import Expander, TrustedDealer
-from .material import Material, Used
+from .material import Kind, Material, Standing, Used
 from .plan import Plan
 
-_HELLO = struct.Struct(f"<{KEY_BYTES}s16sQQ")
+_HELLO = struct.Struct(f"<{KEY_BYTES}s16s16sQQHH")
+
+
+class _Hello(NamedTuple):
+    """What every party is sent first."""
+
+    key: bytes
+    deal: bytes
+    plan: bytes
+    blocks: int
+    block_steps: int
+    party: int
+    parties: int
+
+    def __repr__(self) -> str:
+        return f"_Hello(key hidden, party={self.party}, blocks={self.blocks})"
 
 
 def serve(
@@ -32,12 +49,31 @@ def serve(
     block_steps: int = 1,
     progress: Callable[[int, int], None] | None = None,
 ) -> None:
-    """Deal `blocks` blocks of `block_steps` steps to the parties behind the channels."""
-    if sorted(channels) != list(range(plan.parties)):
-        raise ConfigError(f"the plan is for {plan.parties} parties, connected are {sorted(channels)}")
-    dealer = TrustedDealer(plan.parties)
+    """Deal `blocks` blocks of `block_steps` steps to the parties behind the channels, and close these."""
+    try:
+        if sorted(channels) != list(range(plan.parties)):
+            raise ConfigError(f"the plan is for {plan.parties} parties, connected are {sorted(channels)}")
+        if blocks < 1 or block_steps < 1:
+            raise ConfigError(f"a dealer deals at least 1 block of 1 step, not {blocks} of {block_steps}")
+        if not plan.items:
+            raise ConfigError(f"a step of {plan.program!r} draws nothing: it needs no dealer")
+        _serve(plan, channels, blocks, block_steps, progress)
+    finally:
+        for channel in channels.values():
+            channel.close()
+
+
+def _serve(
+    plan: Plan,
+    channels: Mapping[int, Channel],
+    blocks: int,
+    block_steps: int,
+    progress: Callable[[int, int], None] | None,
+) -> None:
+    dealer, deal = TrustedDealer(plan.parties), fresh_key()
     for party, channel in channels.items():
-        channel.send(_HELLO.pack(dealer.keys[party], plan.digest, blocks, block_steps))
+        hello = _Hello(dealer.keys[party], deal, plan.digest, blocks, block_steps, party, plan.parties)
+        channel.send(_HELLO.pack(*hello))
     for block in range(blocks):
         dealer.enter(block)
         channels[0].send(
@@ -45,54 +81,114 @@ def serve(
         )
         if progress is not None:
             progress(block + 1, blocks)
-    for channel in channels.values():
-        channel.close()
 
 
 class StreamSource(Material):
-    """A party's end of a streaming dealer."""
+    """A party's end of a streaming dealer.
 
-    def __init__(self, plan: Plan, channel: Channel, *, party: int, ahead: int = 8, used: Used | None = None) -> None:
-        hello = channel.receive()
-        if hello is None or len(hello) != _HELLO.size:
-            raise PeerLost("the dealer left before it sent a key", peer=-1)
-        key, digest, self._blocks, block_steps = _HELLO.unpack(hello)
-        if digest != plan.digest:
-            raise ConfigError("the dealer deals for another plan: start it and all parties with the same one")
-        super().__init__(plan, Expander(key, party=party), block_steps, used=used)
+    ahead: how many blocks party 0 holds at most.  timeout: seconds of a silent dealer after which it counts as lost.
+    """
+
+    kind = Kind(b"mbstream", "streaming dealer", ConfigError)
+
+    def __init__(
+        self,
+        plan: Plan,
+        channel: Channel,
+        *,
+        party: int,
+        ahead: int = 8,
+        timeout: float = DEFAULT_TIMEOUT,
+        report: Callable[[str], None] | None = None,
+        used: Used | None = None,
+    ) -> None:
+        self._channel = channel
+        self._timeout = timeout
         self._next = 0
-        self._queue: queue.Queue[bytes | MaskedError | None] = queue.Queue(maxsize=ahead)
-        if party == 0:
-            threading.Thread(target=self._read_ahead, args=(channel,), daemon=True).start()
-
-    def _read_ahead(self, channel: Channel) -> None:
+        self._closed = False
+        self._queue: queue.Queue[bytes | MaskedError | None] = queue.Queue(maxsize=max(1, ahead))
+        self._reader: threading.Thread | None = None
         try:
-            while (message := channel.receive()) is not None:
-                self._queue.put(message)
-            self._queue.put(None)
-        except MaskedError as error:
-            self._queue.put(error)
+            hello = self._greeting(plan, party)
+        except BaseException:
+            channel.close()
+            raise
+        self._blocks = hello.blocks
+        self._block_bytes = hello.block_steps * plan.step_bytes
+        expander = Expander(hello.key, party=party)
+        super().__init__(plan, expander, hello.block_steps, deal=hello.deal, report=report, used=used)
+        if party == 0:
+            self._reader = threading.Thread(target=self._read_ahead, daemon=True)
+            self._reader.start()
 
-    def statement(self) -> bytes:
-        """The plan that this party draws by."""
-        return b"stream:" + self.plan.digest
+    def _greeting(self, plan: Plan, party: int) -> _Hello:
+        raw = self._channel.receive(timeout=self._timeout, limit=_HELLO.size)
+        if raw is None or len(raw) != _HELLO.size:
+            raise PeerLost("the dealer left before it sent a key", peer=-1)
+        hello = _Hello(*_HELLO.unpack(raw))
+        if (hello.plan, hello.parties) != (plan.digest, plan.parties):
+            raise ConfigError("the dealer deals for another plan: start it and all parties with the same one")
+        if hello.party != party:
+            raise ConfigError(f"the dealer takes party {party} for party {hello.party}: call it by this party's number")
+        return hello
+
+    def _read_ahead(self) -> None:
+        last: MaskedError | None = None
+        try:
+            while (message := self._channel.receive(limit=self._block_bytes)) is not None:
+                self._queue.put(message)
+                if self._closed:
+                    return
+        except MaskedError as error:
+            last = error
+        self._queue.put(last)
+
+    def _standing(self) -> Standing:
+        return self._stand(self._next, False)
 
     def agree(self, statements: list[bytes]) -> None:
-        """All parties draw from a streaming dealer by one plan."""
-        for party, statement in enumerate(statements):
-            if statement[: len(self.statement())] != self.statement():
-                raise ConfigError(f"party {party} draws from another source: start all parties with the same plan")
+        """All parties draw from one dealer by one plan, each its own; they move to the furthest block."""
+        standings = self._read(statements)
+        left = self._index if not self._at_block_end() else 0
+        if not self._continues(standings) and left:
+            self._report(f"block {self._next - 1} was not used to its end: the rest of its {self.block_steps} steps is "
+                         "skipped")  # fmt: skip
+        while self._next < min(max(standing.cursor for standing in standings), self._blocks):
+            self._next_block()
 
     def _next_block(self) -> tuple[int, np.ndarray | None]:
-        block, self._next = self._next, self._next + 1
+        if self._closed:
+            raise ConfigError("this source is closed: no dealer is behind it any more")
+        block = self._next
         if block >= self._blocks:
-            steps = self._blocks * self.block_steps
-            raise self._exhausted(steps, "start the dealer for more steps")
-        if self.party != 0:
-            return block, None
-        message = self._queue.get()
-        if message is None:
-            raise PeerLost(f"the dealer left after {block} of {self._blocks} blocks", peer=-1)
-        if isinstance(message, MaskedError):
+            raise self._exhausted(self._blocks * self.block_steps, "start the dealer for more steps")
+        corrections = self._received(block) if self.party == 0 else None
+        self._next = block + 1
+        return block, corrections
+
+    def _received(self, block: int) -> np.ndarray:
+        so_far = f"after {block} of {self._blocks} blocks"
+        try:
+            message = self._queue.get(timeout=self._timeout)
+        except queue.Empty:
+            raise PeerLost(f"the dealer was silent for {self._timeout:g} s {so_far}: it hangs", peer=-1) from None
+        if message is None or isinstance(message, MaskedError):
+            self._queue.put(message)  # whoever asks again hears the same
+            if message is None:
+                raise PeerLost(f"the dealer left {so_far}: it died or was stopped", peer=-1)
             raise message
-        return block, np.frombuffer(message, np.uint8)
+        if len(message) != self._block_bytes:
+            raise PeerLost(f"the dealer sent {len(message)} bytes for a block of {self._block_bytes}", peer=-1)
+        return np.frombuffer(message, np.uint8)
+
+    def close(self) -> None:
+        """Leave the dealer."""
+        self._closed = True
+        self._abandon()
+        self._channel.close()
+        while self._reader is not None and self._reader.is_alive():
+            try:
+                while True:
+                    self._queue.get_nowait()
+            except queue.Empty:
+                self._reader.join(0.05)

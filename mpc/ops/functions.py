@@ -73,7 +73,7 @@ def exponential(session: Session, x: Share, *, squarings: int = 8) -> Rounds[Sha
 
     x / 2^k is free: the same words with k more fraction bits.  The squarings run at that scale s.
 
-    Needs: e^x < 2^(62 - 2 s), s = min(x.scale + k, 28): x < 4 at 20 + 8 bits; and |x| < 2^k.
+    Needs: e^x < 2^(62 - 2 s) with s = x.scale + k, so x < 4 at 20 + 8 bits; and |x| < 2^k.
     Error: relative x^2 / 2^(k+1), plus 2^(k - s) from rounding.
     Cost:  2 k rounds and one truncation back: 2 k + 1.
     Opens: as `square`, `truncate`.
@@ -116,6 +116,8 @@ def square_root(session: Session, x: Share, *, upper: float, segments: int = 9, 
     top = Lines.over(SquareRoot(), upper, x.scale, segments)
     cuts = list(dict.fromkeys(max(top.bits - 6 * level, segments) for level in range(levels)))
     lookups = [curve(session, x, replace(top, bits=bits)) for bits in cuts]
+    if len(cuts) == 1:
+        return (yield from truncate_to(session, (yield from lookups[0]), x.scale))
     limits = np.array([1 << (bits - 1) for bits in cuts[1:]], np.int64)
     gaps = Share(session, x.words, 0).reshape(*x.shape, 1) - limits
     *values, below = yield from together(*lookups, is_negative(session, gaps, width=top.bits + 1))

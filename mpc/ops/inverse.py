@@ -29,6 +29,8 @@ def inverse(session: Session, w: Share, *, bound: float, iterations: int = 16) -
     if bound <= 0 or iterations < 1:
         raise RangeError(f"bound {bound:g} and iterations {iterations} must be positive")
     f, dim = w.scale, w.shape[-1]
+    if bound >= 2.0**f:
+        raise RangeError(f"1 / {bound:g} is 0 at {f} fraction bits: use more of them, or scale the matrix down")
     identity = np.broadcast_to(np.eye(dim), w.shape)
     m = yield from truncate(session, w.times(1.0 / bound, bits=f), f)
     x = session.constant(identity / bound, f)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
 from ..correlations import LineMask, LookupMask
 from ..curves import Curve, Table
 from ..errors import RangeError
-from ..ring import mask
+from ..ring import VALUE_BITS, mask
 from ..rounds import Open, Rounds
 from ..session import Session
 from ..share import Share
@@ -39,19 +40,36 @@ class Lines:
     bits: int  # k
     segments: int
     out_scale: int
+    last: int  # where the curve stops to matter, in units from `lower`: one piece behind the upper end
 
     @classmethod
+    @lru_cache(maxsize=256)
     def over(cls, curve: Curve, upper: float, scale: int, segments: int) -> Lines:
-        """k covers the interval and one piece more; the result has as many more fraction bits as a piece is wide."""
+        """k covers the interval and one piece more; the result has as many more fraction bits as a piece is wide.
+
+        Fewer where the curve's values would not leave room for them; the lower end is rounded to the argument's scale.
+        """
+        curve = replace(curve, lower=round(curve.lower * 2.0**scale) * 2.0**-scale)
         span = (upper - curve.lower) * 2.0**scale
         if span <= 0:
             raise RangeError(f"the upper end {upper:g} must lie above the lower end {curve.lower:g}")
+        if not 1 <= segments <= 20:
+            raise RangeError(f"a curve is cut by 1 to 20 bits into lines, not {segments}")
         bits = max(segments, math.ceil(math.log2(span)))
         if span + 2 ** (bits - segments) >= 2**bits:
             bits += 1
-        if bits > 62:
+        if bits > VALUE_BITS:
             raise RangeError(f"an interval of 2^{bits} units: use fewer fraction bits or a smaller upper end")
-        return cls(curve, scale, bits, segments, scale + bits - segments)
+        last = math.ceil(span) + (1 << (bits - segments))
+        ends = curve.lower + np.linspace(0.0, last, 1025) * 2.0**-scale
+        largest = float(np.abs(curve(ends)).max())
+        room = VALUE_BITS - 2 - max(0, math.ceil(math.log2(largest))) if math.isfinite(largest) else 0
+        if room < scale:
+            raise RangeError(
+                f"the curve reaches {largest:.3g} on the interval, too large for {scale} fraction bits: "
+                "use fewer of them or a smaller upper end"
+            )
+        return cls(curve, scale, bits, segments, min(scale + bits - segments, room), last)
 
 
 def curve(session: Session, x: Share, lines: Lines) -> Rounds[Share]:
@@ -65,13 +83,14 @@ def curve(session: Session, x: Share, lines: Lines) -> Rounds[Share]:
     straddles the end of Z_2^k belongs to the lower end alone.
 
     Needs: lower <= x <= upper; outside, x is taken mod 2^k from `lower`.
-    Error: |f''| h^2 / 16 with h = 2^(k-s) units of x, plus half a unit in the last place of x.
+    Error: |f''| h^2 / 16 with h = 2^(k-s) units of x, plus half a unit in the last place of x (more where large values
+           of f leave the slope fewer fraction bits than a piece is wide: 2^(k - s - 1 - out_scale)).
     Cost:  1 round; |x| elements of Z_2^k per peer; 1 line mask, 16 |x| 2^s bytes for party 0.
     Opens: z, uniform in Z_2^k.
     """
     if x.scale != lines.scale:
         raise RangeError(f"lines for {lines.scale} fraction bits do not fit an argument with {x.scale}")
-    item = LineMask(x.shape, lines.curve, lines.scale, lines.out_scale, lines.bits, lines.segments)
+    item = LineMask(x.shape, lines.curve, lines.scale, lines.out_scale, lines.bits, lines.segments, lines.last)
     r, table = session.draw(item)
     offset = x - lines.curve.lower if lines.curve.lower else x
     z = yield Open(offset.words.astype(r.dtype) + r, bits=lines.bits)

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from mpc.correlations import Source
 from mpc.errors import ConfigError
 from mpc.net.channel import adopt, await_parties, call_dealer, listen
 from offline import Plan, Store, StoreSource, StreamSource, serve
@@ -59,11 +58,13 @@ def serve_from_environment(plan: Plan, steps: int, listener: int) -> None:
     serve(plan, channels, blocks=steps)
 
 
-def source_for(party: int, parties: int, material: Path | None) -> Source:
+def source_for(party: int, material: Path | None, session: str = "local") -> StoreSource | StreamSource:
     """A networked party's source: its own store below `material`, or the dealer the launcher started."""
     if material is not None:
         store = Store(material / f"party-{party}")
-        return StoreSource(store, party=party, report=lambda line: print(f"note: {line}", file=sys.stderr))
+        return StoreSource(
+            store, party=party, session=session, report=lambda line: print(f"note: {line}", file=sys.stderr)
+        )
     if _DEALER not in os.environ:
         raise ConfigError(
             "no material: deal it with 'masked offline deal' and name it with --material DIR, or use 'masked launch', "

@@ -97,7 +97,7 @@ def _clinic(options: argparse.Namespace, party: int, parties: int) -> None:
         if isinstance(request, Open):
             heard.append(np.ascontiguousarray(reply).tobytes())
 
-    with Session(join(), source_for(party, parties, None), listener=listener) as session:
+    with Session(join(), source_for(party, None), listener=listener) as session:
         best = session.run(best_treatment(session, own))
         cost = session.meter.total
         opened = b"".join(heard)

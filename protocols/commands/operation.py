@@ -10,17 +10,14 @@ import argparse
 import json
 import sys
 import tempfile
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mpc.correlations import Source
 from mpc.errors import ConfigError
 from mpc.launch import join, launch, place
-from mpc.net.memory import Memory
 from mpc.rounds import Reveal, Rounds
 from mpc.session import Session
 from mpc.share import Share
@@ -44,6 +41,7 @@ def register(commands: Any) -> None:
         parser.add_argument("--json", action="store_true", help="print one JSON document instead of text")
         parser.add_argument("--transport", choices=["tcp", "gloo"], default="tcp", help="how processes talk (tcp)")
         parser.add_argument("--material", type=Path, help="draw from the stores below this directory")
+        parser.add_argument("--session", default="local", help="the session that the stores were dealt for (local)")
         parser.add_argument("--timeout", type=float, default=60.0, help="seconds until a silent peer is lost (60)")
 
 
@@ -77,24 +75,29 @@ def _run(options: argparse.Namespace) -> None:
     case = chosen(options)
     _check(options)
     if here is None:
-        source: Source = InProcessDealer(options.parties)
         if options.material is not None:
             raise ConfigError("--material is for parties in processes of their own: use 'masked launch'")
-        _report(options, case, Session(Memory(options.parties), source), True)
+        _report(options, case, Session.simulate(options.parties, InProcessDealer(options.parties)), True)
         return
-    source = source_for(here.node, here.parties, options.material)
+    source = source_for(here.node, options.material, options.session)
     with Session(join(), source) as session:
         _report(options, case, session, here.node == 0)
-    close: Callable[[], None] | None = getattr(source, "close", None)
-    if close is not None:
-        close()
+    source.close()
 
 
 def _launch(options: argparse.Namespace) -> None:
     case = chosen(options)
     _check(options)
     command = [sys.executable, "-m", "protocols", "run", options.operation, "--steps", str(options.steps)]
-    command += ["--seed", str(options.seed), "--parties", str(options.parties), *["--json"] * options.json]
+    command += [
+        "--seed",
+        str(options.seed),
+        "--parties",
+        str(options.parties),
+        "--session",
+        options.session,
+        *["--json"] * options.json,
+    ]
     command += ["--size", str(case.size)]
     if options.material is not None:
         launch([*command, "--material", str(options.material)], options.parties, transport=options.transport,

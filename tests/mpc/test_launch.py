@@ -154,7 +154,7 @@ def test_a_failure_before_the_limit_is_the_cause() -> None:
 
 def test_a_child_that_is_killed_is_named() -> None:
     def hears(launched: Launched, name: str, line: str) -> None:
-        if name == "party 0":
+        if (name, line) == ("party 0", "ready"):
             os.kill(launched.pids[1], signal.SIGKILL)
 
     launched = Launched([*PARTY, "endless"], 3, hears=hears)

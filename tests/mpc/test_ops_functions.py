@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mpc import Session, ops
+from mpc import RangeError, Session, ops
 from protocols.bench.cases import on_grid
 
 Fixture = Callable[..., Any]
@@ -153,3 +153,15 @@ def test_an_interval_as_small_as_the_segments_needs_no_truncation(simulate: Fixt
     x = 1.0 + np.arange(400) * 2.0**-20
     y = evaluate(session, ops.reciprocal_newton(session, session.share(x), upper=x[-1], segments=9, iterations=1))
     assert np.abs(y - 1 / x).max() < 4 * 2.0**-20
+
+
+def test_one_level_of_square_root_is_one_table(simulate: Fixture, evaluate: Fixture) -> None:
+    session = simulate(2)
+    root = evaluate(session, ops.square_root(session, session.share([0.25, 1.0]), upper=1.0, levels=1))
+    assert np.abs(root - [0.5, 1.0]).max() < 1e-3
+
+
+def test_an_inverse_whose_start_is_zero_is_refused(simulate: Fixture) -> None:
+    session = simulate(2)
+    with pytest.raises(RangeError, match="20 fraction bits"):
+        session.run(ops.inverse(session, session.share(np.eye(2)), bound=2.0**21))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mpc import ops
+from mpc import RangeError, ops
 from mpc.curves import Curve, Exponential, InverseSquareRoot, Reciprocal, SquareRoot, Table, indicator
 from mpc.ops import Lines
 from protocols.bench.cases import on_grid
@@ -90,3 +90,46 @@ def test_an_interval_leaves_one_piece_to_spare() -> None:
         lines = Lines.over(Reciprocal(), upper, 20, 9)
         assert (upper - 1.0) * 2**20 + 2 ** (lines.bits - 9) < 2**lines.bits
         assert lines.out_scale == 20 + lines.bits - 9
+
+
+@pytest.mark.parametrize(
+    ("curve", "upper", "at"),
+    [
+        (SquareRoot(), 3e6, [0.9e6, 3e6]),
+        (Exponential(0.0), 20.0, [10.0, 20.0]),
+        (Reciprocal(1.0), 2.0**16, [30000.0, 65536.0]),
+    ],
+)
+def test_large_values_and_intervals_do_not_wrap(
+    curve: Curve, upper: float, at: list[float], parties: int, simulate: Fixture, evaluate: Fixture
+) -> None:
+    """What does not fit at the finer scale gets fewer fraction bits; the lines stay within 1 % of the largest value."""
+    session = simulate(parties)
+    lines = Lines.over(curve, upper, 20, 9)
+    assert lines.out_scale >= 20
+    true = curve(np.array(at))
+    largest = np.abs(curve(np.linspace(curve.lower, upper, 100))).max()
+    assert np.abs(evaluate(session, ops.curve(session, session.share(at), lines)) - true).max() < 0.01 * largest
+
+
+@pytest.mark.parametrize(
+    ("curve", "upper", "segments", "words"),
+    [
+        (Exponential(0.0), 40.0, 9, "too large for 20 fraction bits"),
+        (Reciprocal(1.0), 0.5, 9, "must lie above"),
+        (Reciprocal(1.0), 2.0, 0, "1 to 20 bits"),
+        (Reciprocal(1.0), 2.0**43, 9, "smaller upper end"),
+    ],
+)
+def test_lines_that_cannot_be_drawn(curve: Curve, upper: float, segments: int, words: str) -> None:
+    with pytest.raises(RangeError, match=words):
+        Lines.over(curve, upper, 20, segments)
+
+
+def test_a_lower_end_between_two_units_costs_no_accuracy(simulate: Fixture, evaluate: Fixture) -> None:
+    session = simulate(2)
+    lines = Lines.over(Reciprocal(0.3), 1.0, 12, 8)
+    x = np.arange(0.3125, 1.0, 2.0**-12)
+    error = np.abs(evaluate(session, ops.curve(session, session.share(x, scale=12), lines)) - 1 / x).max()
+    width = 2.0 ** (lines.bits - lines.segments - 12)
+    assert error < width**2 / (8 * 0.3**3) + 2.0**-13

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mpc import EVERYONE, Input, Open, Reveal, Rounds, Session, ring
+from mpc import EVERYONE, ConfigError, Input, Open, Reveal, Rounds, Session, ring
 from mpc.client import Receive, Send
 from mpc.ledger import Entry
 
@@ -177,3 +177,20 @@ def test_a_share_of_another_session_is_not_revealed(simulate: Fixture, reveal: F
 
     with pytest.raises(TypeError, match="another session"):
         simulate(2).run(program())
+
+
+def test_the_ledger_has_a_disclosure_whose_round_failed(simulate: Fixture) -> None:
+    """The first reveal is delivered before the client refuses the second."""
+
+    def puller() -> Any:
+        yield Receive(scale=20)
+
+    session = simulate(2, clients={"puller": puller()})
+
+    def program() -> Rounds[None]:
+        x = session.share(1.0)
+        yield Reveal(x, to="puller", what="arm", why="test"), Reveal(x, to="puller", what="more", why="test")
+
+    with pytest.raises(ConfigError, match="ended"):
+        session.run(program())
+    assert {entry.what for entry in session.ledger} == {"arm", "more"}

@@ -134,3 +134,26 @@ def test_repr_shows_shape_and_scale_alone(simulate: Fixture) -> None:
     session = simulate(2)
     assert repr(session.share(np.full((2, 3), 123.0))) == "Share(shape=(2, 3), scale=20)"
     assert repr(session.share_bits([5, 6], width=7)) == "BinaryShare(shape=(2,), width=7)"
+
+
+KEYS = [
+    0, -1, slice(1, None), Ellipsis, None, (0, 1), (slice(None), 2), (Ellipsis, 3), (..., [0, 2]), ([1, 0],),
+    (0, [1, 2]), ([0, 1], slice(None), [0, 2]), (0, slice(None), [1, 2]), ([0, 1], [1, 2]), (slice(None), [0, 2], [1, 3]),
+    (None, [1], slice(None), 0), np.arange(24).reshape(2, 3, 4) % 3 == 0, (1, np.array([True, False, True])),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("key", KEYS, ids=str)
+def test_indexing_is_numpys_on_the_value(key: Any, parties: int, simulate: Fixture, reveal: Fixture) -> None:
+    """Index arrays that a slice keeps apart would move their axes before the hosted one."""
+    values = np.arange(24.0).reshape(2, 3, 4)
+    picked = simulate(parties).share(values)[key]
+    assert picked.shape == values[key].shape
+    assert (reveal(picked) == values[key]).all()
+
+
+def test_transpose_needs_two_axes(simulate: Fixture, reveal: Fixture) -> None:
+    share = simulate(2).share(np.arange(6.0).reshape(2, 3))
+    assert (reveal(share.T) == np.arange(6.0).reshape(2, 3).T).all()
+    with pytest.raises(TypeError, match="no two axes"):
+        share[0].T  # noqa: B018

@@ -1,0 +1,84 @@
+"""One list for the tests of this room: items of every kind, at the corners of their parameters, and small plans."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mpc.correlations import (
+    AndMask,
+    BitMask,
+    ChoiceNoise,
+    Correlation,
+    EqualTables,
+    LineMask,
+    LookupMask,
+    Permutation,
+    ProductMask,
+    SharedBits,
+    SignBits,
+    SignTables,
+    SquareMask,
+    TruncationMask,
+    UniformNumber,
+    WrapMask,
+)
+from mpc.curves import Exponential, InverseSquareRoot, Reciprocal, SquareRoot, Table, indicator
+from mpc.ring import MATMUL, MULTIPLY, Bilinear
+
+CUBES = Table(np.arange(16, dtype=np.uint64) ** 3)
+RECIPROCAL = LineMask((), Reciprocal(1.0), 9, 30, 9, 4, 1 << 9)
+
+SHAPED: list[Correlation] = [
+    item
+    for shape in ((), (3,), (2, 2))
+    for item in (
+        ProductMask(MULTIPLY, shape, shape),
+        SquareMask(shape),
+        AndMask(shape, shape, 1),
+        AndMask(shape, shape, 13),
+        AndMask(shape, shape, 64),
+        TruncationMask(shape, 1),
+        TruncationMask(shape, 20),
+        TruncationMask(shape, 33),
+        TruncationMask(shape, 62),
+        WrapMask(shape),
+        LookupMask(shape, CUBES),
+        LookupMask(shape, indicator(7, 8)),
+        LineMask(shape, Reciprocal(1.0), 9, 30, 9, 4, 1 << 9),
+        *(SignTables(shape, width) for width in (8, 32, 33, 34, 63, 64)),
+        *(SignBits(shape, width) for width in (8, 33, 60, 64)),
+        BitMask(shape),
+        SharedBits(shape, 1),
+        SharedBits(shape, 20),
+        *(EqualTables(shape, width) for width in (1, 8, 30, 64)),
+        UniformNumber(shape, 1),
+        UniformNumber(shape, 40),
+        UniformNumber(shape, 64),
+    )
+]
+
+ITEMS: list[Correlation] = [
+    *SHAPED,
+    ProductMask(MULTIPLY, (3, 1), (2,)),
+    ProductMask(MATMUL, (2, 3), (3, 2)),
+    ProductMask(MATMUL, (2, 2, 3), (3,)),
+    ProductMask(Bilinear("ab,c->abc"), (2, 3), (2,)),
+    ProductMask(Bilinear("a,abc->bc"), (3,), (3, 2, 2)),
+    AndMask((3, 1), (2,), 20),
+    SquareMask((0,)),
+    LineMask((2,), Exponential(-1.0), 9, 30, 10, 4, 1 << 10),
+    LineMask((2,), SquareRoot(0.25), 9, 30, 9, 4, 1 << 9),
+    LineMask((2,), InverseSquareRoot(1.0), 9, 30, 9, 4, 1 << 9),
+    ChoiceNoise((5,), 0.0, 16),
+    ChoiceNoise((4, 5), 0.5, 16),
+    ChoiceNoise((3, 4), 1.0, 32),
+    ChoiceNoise((1,), 0.1, 16),
+    Permutation((5,)),
+    Permutation((2, 3, 4)),
+]
+
+
+def name(item: Correlation) -> str:
+    """For test ids: short, and without the words of a table."""
+    rest = [str(value).replace(" ", "") for value in vars(item).values() if isinstance(value, (int, float, tuple))]
+    return f"{type(item).__name__}-{'-'.join(rest)}"

@@ -1,0 +1,446 @@
+"""What dealers make: right functions of uniform fields, rows that follow from keys alone, and nothing in N - 1 rows.
+
+The oracle is written here, element by element in Python integers, from what the kinds promise.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import pickle
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from hypothesis import given
+from hypothesis import strategies as st
+from offline_samples import CUBES, ITEMS, SHAPED, name
+from scipy import stats
+
+from mpc.correlations import (
+    KINDS,
+    AndMask,
+    BitMask,
+    ChoiceNoise,
+    Correlation,
+    EqualTables,
+    LineMask,
+    LookupMask,
+    Permutation,
+    ProductMask,
+    SharedBits,
+    SignBits,
+    SignTables,
+    SquareMask,
+    TruncationMask,
+    UniformNumber,
+    WrapMask,
+    layout,
+)
+from mpc.errors import ConfigError
+from mpc.net.memory import Memory
+from mpc.session import Session
+from offline import Expander, InProcessDealer, InsecureSeededDealer, TrustedDealer
+from offline.dealing import dealt_words
+
+N = (2, 3, 5)
+TOP = 1 << 64
+
+
+def dealer(parties: int, seed: int = 1) -> InsecureSeededDealer:
+    return InsecureSeededDealer(parties, seed)
+
+
+def joined(item: Correlation, fields: tuple[np.ndarray, ...]) -> list[np.ndarray]:
+    """The clear fields as arrays of Python integers, from all parties' rows."""
+    clear = []
+    for part, rows in zip(item.free() + item.dealt(), fields, strict=True):
+        assert rows.shape[1:] == part.shape
+        out = np.empty(part.shape, object)
+        for at in np.ndindex(part.shape):
+            total = 0
+            for row in rows:
+                total = total ^ int(row[at]) if part.xor else total + int(row[at])
+            out[at] = total % (1 << part.bits)
+        clear.append(out)
+    return clear
+
+
+def signed(value: int) -> int:
+    return value - TOP if value >> 63 else value
+
+
+def product(spec: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Any of the bilinear maps as a plain sum over all indices."""
+    if spec == "":
+        return np.asarray(a * b)
+    if spec == "@":
+        left, right = "xyz"[3 - a.ndim :], "zw"[: b.ndim]
+        spec = f"{left},{right}->{left[:-1]}{right[1:]}"
+    ins, out = spec.split("->")
+    left, right = ins.split(",")
+    sizes = dict(zip(left + right, a.shape + b.shape, strict=True))
+    total = np.zeros([sizes[axis] for axis in out], object)
+    for place in itertools.product(*(range(size) for size in sizes.values())):
+        at = dict(zip(sizes, place, strict=True))
+        total[tuple(at[x] for x in out)] += a[tuple(at[x] for x in left)] * b[tuple(at[x] for x in right)]
+    return total
+
+
+def bytes_of(value: int, count: int) -> list[int]:
+    return [(value >> (8 * k)) & 255 for k in range(count)]
+
+
+def check_sign_tables(item: SignTables, r: int, chunks: np.ndarray, groups: np.ndarray, last: np.ndarray) -> None:
+    """Play the three look-ups on opened values around r and far from it."""
+    low = (1 << (item.width - 1)) - 1
+    near = [r, r + 1, r - 1, r ^ 1 << (item.width - 2), 0, low, low + 1, r ^ (r >> 3), 0x0123456789ABCDEF]
+    for z in (value % (1 << item.width) for value in near):
+        pairs = []
+        for g in range(item.group_count):
+            index = 0
+            for k, byte in enumerate(bytes_of(z & low, 8)[4 * g : 4 * g + 4]):
+                index |= chunks[g, byte] & (3 << (2 * k))
+            pairs.append((groups[index & 127] >> (4 * (index >> 7))) & 15)
+        opened = pairs[0] & 1 if item.group_count == 1 else (pairs[0] & 1) | (pairs[1] & 6)
+        assert last[opened] == (r >> (item.width - 1)) ^ int((z & low) < (r & low))
+
+
+def check_equal_tables(item: EqualTables, r: int, chunks: np.ndarray, last: np.ndarray) -> None:
+    count = item.chunk_count
+    top = 1 << item.width
+    others = [r ^ 1 << bit for bit in range(item.width)]
+    for z in (value % top for value in (r, r + 1, r - 1, 0, *others)):
+        opened = sum(chunks[byte] & (1 << k) for k, byte in enumerate(bytes_of(z, count)))
+        assert last[opened] == int(z == r)
+
+
+def check_line(item: LineMask, r: int, lines: np.ndarray) -> None:
+    """Every x but those of the last piece's width: the line is near the curve, nearly twice as near as the chord.
+
+    The piece that straddles the end of Z_2^k serves the lower end.
+    """
+    inside, unit = item.bits - item.segments, 2.0**-item.in_scale
+    width = 2.0**inside * unit
+    for x in range((1 << item.bits) - (1 << inside)):
+        z = (x + r) % (1 << item.bits)
+        height, slope = (signed(int(word)) * 2.0**-item.out_scale for word in lines[z >> inside])
+        at = item.curve.lower + x * unit
+        near = np.array([max(at - width, item.curve.lower), at, at + width])
+        bend = abs(second_derivative(item, near)).max()
+        found = height + slope * (z & ((1 << inside) - 1))
+        assert abs(found - float(item.curve(np.array(at)))) <= 0.75 * width**2 / 8 * bend + 2.0 ** (
+            inside - item.out_scale
+        )
+
+
+def second_derivative(item: LineMask, x: np.ndarray) -> np.ndarray:
+    h = 1e-4
+    return (item.curve(x + h) - 2 * item.curve(x) + item.curve(x - h)) / h**2
+
+
+def spread(word: int, bits: int) -> int:
+    """Bit i at the place whose binary digits are those of i backwards."""
+    digits = bits.bit_length() - 1
+    return sum(((word >> i) & 1) << int(format(i, f"0{digits}b")[::-1], 2) for i in range(bits))
+
+
+def check(item: Correlation, rows: tuple[np.ndarray, ...], clear: list[np.ndarray]) -> None:
+    """The promise of each kind."""
+    shape = getattr(item, "shape", ())
+    each = list(np.ndindex(shape))
+    if isinstance(item, ProductMask):
+        a, b, c = clear
+        assert (c == product(item.op.spec, a, b) % TOP).all()
+    elif isinstance(item, SquareMask):
+        a, c = clear
+        assert (c == a * a % TOP).all()
+    elif isinstance(item, AndMask):
+        a, b, c = clear
+        assert (c == (a & b)).all()
+    elif isinstance(item, TruncationMask):
+        r, high, top = clear
+        assert (high == r // 2**item.bits).all() and (top == r // 2**63).all()
+    elif isinstance(item, WrapMask):
+        r, theta, negative = clear
+        for at in each:
+            total = sum(signed(int(row[at])) for row in rows[0])
+            assert total - signed(int(theta[at])) * TOP == signed(r[at])
+            assert negative[at] == int(signed(r[at]) < 0)
+    elif isinstance(item, LookupMask):
+        r, turned = clear
+        for at in each:
+            for j in range(1 << item.table.bits):
+                assert turned[at][j] == int(item.table.values[(j - r[at]) % (1 << item.table.bits)])
+    elif isinstance(item, LineMask):
+        for at in each:
+            check_line(item, clear[0][at], clear[1][at])
+    elif isinstance(item, SignTables):
+        for at in each:
+            check_sign_tables(item, clear[0][at], *(part[at] for part in clear[1:]))
+    elif isinstance(item, SignBits):
+        r, low, top = clear
+        for at in each:
+            assert low[at] == spread(r[at] % 2 ** (item.width - 1), item.low_bits)
+            assert top[at] == r[at] >> (item.width - 1)
+    elif isinstance(item, BitMask):
+        assert (clear[0] == clear[1]).all()
+    elif isinstance(item, SharedBits):
+        for at in each:
+            assert [*clear[1][at]] == [(clear[0][at] >> i) & 1 for i in range(item.width)]
+    elif isinstance(item, EqualTables):
+        for at in each:
+            check_equal_tables(item, clear[0][at], *(part[at] for part in clear[1:]))
+    elif isinstance(item, ChoiceNoise):
+        for row in clear[0].reshape(-1, shape[-1]):
+            order, chosen = [x % 2**item.high for x in row], [x >> item.high for x in row]
+            assert sorted(order) == [*range(shape[-1])]
+            assert sorted(chosen) == [*range(shape[-1])] or (item.eps < 1 and set(chosen) == {0})
+            assert item.eps > 0 or set(chosen) == {0}
+    elif isinstance(item, Permutation):
+        for row in clear[0].reshape(-1, shape[-1]):
+            assert sorted(row) == [*range(1, shape[-1] + 1)]
+    elif isinstance(item, UniformNumber):
+        assert all(0 <= u < 2**item.bits for u in clear[0].flat)
+    else:
+        pytest.fail(f"no oracle for {type(item).__name__}")
+
+
+def test_every_kind_is_among_the_samples() -> None:
+    assert {type(item).__name__ for item in ITEMS} == set(KINDS)
+
+
+@pytest.mark.parametrize("item", ITEMS, ids=name)
+def test_the_dealt_fields_are_the_function_promised(item: Correlation, parties: int) -> None:
+    made = dealer(parties, seed=parties)
+    for _ in range(2):  # the second is not the first again
+        rows = made.draw(item)
+        check(item, rows, joined(item, rows))
+
+
+@pytest.mark.parametrize("item", [TruncationMask((3,), 20), LookupMask((3,), CUBES), SignTables((), 64)], ids=name)
+def test_the_oracle_sees_a_wrong_bit(item: Correlation) -> None:
+    rows = dealer(2).draw(item)
+    rows[1].reshape(2, -1)[0] ^= 1
+    with pytest.raises(AssertionError):
+        check(item, rows, joined(item, rows))
+
+
+def key_stream(key: bytes, block: int, count: int) -> bytes:
+    """AES-128 in counter mode from the counter (block, 0), straight from the library."""
+    counter = block.to_bytes(8, "big") + bytes(8)
+    return Cipher(algorithms.AES(key), modes.CTR(counter)).encryptor().update(bytes(count))
+
+
+@pytest.mark.parametrize("block", [0, 3])
+def test_rows_but_party_0s_are_the_expansion_of_a_key(parties: int, block: int) -> None:
+    made = TrustedDealer(parties)
+    made.enter(block)
+    rows = np.concatenate([made.make(item) for item in ITEMS], axis=1)
+    for party in range(1, parties):
+        assert rows[party].tobytes() == key_stream(made.keys[party], block, rows.shape[1])
+    free = [place for item in ITEMS for place in [True] * layout(item).free_bytes + [False] * layout(item).dealt_bytes]
+    stream = np.frombuffer(key_stream(made.keys[0], block, rows.shape[1]), np.uint8)
+    assert (rows[0][free] == stream[free]).all()
+    assert (rows[0] != stream).any()
+
+
+@pytest.mark.parametrize("block", [0, 7])
+def test_expanders_and_corrections_give_the_dealers_rows(parties: int, block: int) -> None:
+    keys, own = [bytes([p] * 16) for p in range(parties)], b"o" * 16
+    whole, short = (TrustedDealer(parties, keys=keys, own_key=own) for _ in range(2))
+    expanders = [Expander(key, party=p) for p, key in enumerate(keys)]
+    for end in (whole, short, *expanders):
+        end.enter(block)
+    for item in ITEMS:
+        rows, place = whole.make(item), layout(item)
+        corrections = short.corrections(item)
+        assert corrections.size == place.dealt_bytes == place.total_bytes - place.free_bytes
+        assert place.dealt_bytes == sum(-(-part.nbytes // 8) * 8 for part in item.dealt())
+        for party, expander in enumerate(expanders):
+            own_fields = expander.fields(place, corrections if party == 0 else None)
+            for ours, theirs in zip(own_fields, place.views(rows), strict=True):
+                assert ours.dtype == theirs.dtype and ours.shape == (1, *theirs.shape[1:])
+                assert (ours[0] == theirs[party]).all()
+
+
+def test_fields_do_not_share_memory_with_the_block_or_each_other() -> None:
+    item, place = TruncationMask((3,), 20), layout(TruncationMask((3,), 20))
+    corrections = np.zeros(place.dealt_bytes, np.uint8)
+    r, high, top = Expander(bytes(16), party=0).fields(place, corrections)
+    high += np.uint64(1)
+    top += np.uint32(1)
+    assert not corrections.any() and not any(np.shares_memory(x, y) for x, y in ((r, high), (high, top), (r, top)))
+    assert item.free()[0].nbytes == 24
+
+
+LOPSIDED = [  # clear values far from uniform, so that a leak would show
+    Permutation((100, 8)),
+    ChoiceNoise((100, 8), 0.5, 16),
+    LookupMask((50,), CUBES),
+    SignTables((4,), 60),
+    EqualTables((6,), 30),
+    TruncationMask((800,), 20),
+    SharedBits((40,), 20),
+]
+
+
+def chi_square(data: np.ndarray) -> float:
+    return float(stats.chisquare(np.bincount(data, minlength=256)).pvalue)
+
+
+@pytest.mark.parametrize("item", LOPSIDED, ids=name)
+def test_any_parties_but_all_see_uniform_bytes(item: Correlation, parties: int) -> None:
+    """Sums and XORs of any N - 1 rows, at a confidence of 1 - 1e-4 over all subsets."""
+    rows = dealer(parties, seed=11).make(item)[:, layout(item).free_bytes :]
+    subsets = [list(chosen) for size in range(1, parties) for chosen in itertools.combinations(range(parties), size)]
+    for chosen in subsets:
+        for mixed in (np.bitwise_xor.reduce(rows[chosen], axis=0), np.add.reduce(rows[chosen], axis=0, dtype=np.uint8)):
+            assert chi_square(mixed) > 1e-4 / (2 * len(subsets))
+
+
+@pytest.mark.parametrize("item", [Permutation((100, 8)), LookupMask((50,), CUBES)], ids=name)
+def test_all_parties_together_see_what_is_not_uniform(item: Correlation, parties: int) -> None:
+    clear = np.add.reduce(dealer(parties, seed=11).draw(item)[-1], axis=0, dtype=np.uint64)
+    assert chi_square(np.ascontiguousarray(clear).reshape(-1).view(np.uint8)) < 1e-12
+
+
+def test_free_fields_are_uniform_too(parties: int) -> None:
+    rows = dealer(parties, seed=5).make(SquareMask((3000,)))
+    assert min(chi_square(row[:24000]) for row in rows) > 1e-4 / parties
+
+
+def test_noise_explores_as_often_as_eps_says() -> None:
+    """Exact binomial test at 1 - 1e-4, seed fixed; and the order decides uniformly who is first."""
+    rows = 4000
+    (noise,) = dealer(2, seed=3).draw(ChoiceNoise((rows, 3), 0.3, 16))
+    clear = noise[0] + noise[1]
+    explores = int((clear >> np.uint64(16)).any(axis=1).sum())
+    assert stats.binomtest(explores, rows, 0.3).pvalue > 1e-4
+    orders = Counter(tuple(row) for row in (clear & np.uint64(0xFFFF)).tolist())
+    assert len(orders) == 6 and stats.chisquare(list(orders.values())).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("item", [SignTables((3000,), 60), EqualTables((3000,), 30)], ids=name)
+def test_what_is_opened_between_tables_is_masked(item: Correlation) -> None:
+    """One fixed entry of each table, over many items: uniform bits, at 1 - 1e-4."""
+    chunks = joined(item, dealer(2, seed=9).draw(item))[1]
+    entries = chunks.reshape(3000, -1, 256)[:, 0, 77].astype(int)
+    used = 0xFF if isinstance(item, SignTables) else 0x0F
+    counts = np.bincount(entries & used, minlength=used + 1)
+    assert stats.chisquare(counts).pvalue > 1e-4
+
+
+@given(st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1), st.sampled_from(N), st.integers(0, len(SHAPED) - 1))
+def test_blocks_are_independent_of_what_came_before(block: int, other: int, parties: int, which: int) -> None:
+    made = dealer(parties)
+    made.enter(block)
+    first = made.make(SHAPED[which])
+    made.enter(other)
+    second = made.make(SHAPED[which])
+    made.enter(block)
+    assert (made.make(SHAPED[which]) == first).all()
+    assert block == other or (first != second).any()
+
+
+@pytest.mark.parametrize(
+    "item", [Permutation((100, 8)), ChoiceNoise((100, 8), 0.5, 16), UniformNumber((9,), 64)], ids=name
+)
+def test_the_dealers_own_coins_are_fresh_in_every_item_and_block(item: Correlation) -> None:
+    made = dealer(2)
+    seen = set()
+    for block in range(3):
+        made.enter(block)
+        for _ in range(2):
+            seen.add(np.add.reduce(made.draw(item)[0], axis=0, dtype=np.uint64).tobytes())
+    assert len(seen) == 6
+
+
+def test_the_seeded_dealer_gives_each_process_its_row(parties: int) -> None:
+    whole = dealer(parties, seed=4)
+    alone = [InsecureSeededDealer(parties, 4, party=p) for p in range(parties)]
+    for item in ITEMS[::5]:
+        rows = whole.draw(item)
+        for party, one in enumerate(alone):
+            for ours, theirs in zip(one.draw(item), rows, strict=True):
+                assert ours.shape[0] == 1 and (ours[0] == theirs[party]).all()
+
+
+def agree(sources: list[Any]) -> None:
+    statements = [source.statement().ljust(64, b"\0") for source in sources]
+    assert all(len(statement) == 64 for statement in statements)
+    for source in sources:
+        source.agree(statements)
+
+
+def test_seeded_dealers_agree_on_a_seed_and_on_who_is_who(parties: int) -> None:
+    agree([InsecureSeededDealer(parties, 4, party=p) for p in range(parties)])
+    with pytest.raises(ConfigError, match="party 1 deals from another seed"):
+        agree([InsecureSeededDealer(parties, 4 + (p == 1), party=p) for p in range(parties)])
+    with pytest.raises(ConfigError, match="party 1 takes another party's row"):
+        agree([InsecureSeededDealer(parties, 4, party=0) for _ in range(parties)])
+    with pytest.raises(ConfigError, match="party 1 takes another party's row"):
+        agree([InsecureSeededDealer(parties, 4) for _ in range(parties)])
+    with pytest.raises(ConfigError, match="another source"):
+        agree([InsecureSeededDealer(parties, 4, party=0), *(InProcessDealer(parties) for _ in range(parties - 1))])
+
+
+def test_an_in_process_dealer_serves_one_process_only(parties: int) -> None:
+    one = InProcessDealer(parties)
+    agree([one] * parties)
+    with pytest.raises(ConfigError, match="one process that hosts all"):
+        agree([InProcessDealer(parties) for _ in range(parties)])
+
+
+def test_a_session_of_all_parties_refuses_a_dealer_of_one_row() -> None:
+    with pytest.raises(ConfigError, match="takes another party's row"):
+        Session(Memory(2), InsecureSeededDealer(2, 1, party=0))
+
+
+@pytest.mark.parametrize("make", [
+    lambda: TrustedDealer(1),
+    lambda: TrustedDealer(3, keys=[bytes(16)] * 2),
+    lambda: TrustedDealer(2, keys=[bytes(15)] * 2),
+    lambda: InsecureSeededDealer(2, -1),
+    lambda: InsecureSeededDealer(2, 1 << 128),
+    lambda: InsecureSeededDealer(2, 1, party=2),
+])  # fmt: skip
+def test_dealers_that_cannot_be(make: Any) -> None:
+    with pytest.raises(ConfigError):
+        make()
+
+
+def test_an_unknown_kind_is_refused_by_name() -> None:
+    class Surprise(SquareMask):
+        pass
+
+    class Stranger(Correlation):
+        def free(self) -> tuple[Any, ...]:
+            return ()
+
+        def dealt(self) -> tuple[Any, ...]:
+            return ()
+
+    assert dealer(2).draw(Surprise((2,)))[0].shape == (2, 2)  # a subclass is made as its base
+    with pytest.raises(ConfigError, match="Stranger"):
+        dealer(2).make(Stranger())
+    with pytest.raises(ConfigError, match="Stranger"):
+        dealt_words(Stranger(), (), None)  # type: ignore[arg-type]
+
+
+KEY = b"\xabSECRET-KEY-16b!"
+
+
+@pytest.mark.parametrize("holder", [
+    TrustedDealer(2, keys=[KEY, KEY], own_key=KEY),
+    InProcessDealer(2, keys=[KEY, KEY], own_key=KEY),
+    InsecureSeededDealer(2, int.from_bytes(KEY, "big") >> 1),
+    Expander(KEY, party=0),
+], ids=lambda holder: type(holder).__name__)  # fmt: skip
+def test_keys_are_not_shown_and_not_pickled(holder: Any) -> None:
+    assert "SECRET" not in repr(holder) and KEY.hex() not in repr(holder) and "key" not in repr(holder).lower()
+    for dump in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(TypeError, match="never pickled"):
+            dump(holder)
