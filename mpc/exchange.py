@@ -175,7 +175,9 @@ class Exchange:
         meter.total.frame_bytes = self._transport.frame_bytes
 
     def _stamp(self, requests: tuple[Request, ...], program: Any) -> Stamp:
-        return Stamp(self.round + 1, _digest(tuple(map(_signature, requests))), position(program))
+        at, signature = position(program), _digest(tuple(map(_signature, requests)))
+        trail = self._session.trail
+        return Stamp(self.round + 1, signature if trail is None else trail.with_position(signature, at), at)
 
 
 def _opened(request: Open, rows: np.ndarray, parties: int) -> np.ndarray:

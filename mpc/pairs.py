@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -40,8 +40,10 @@ class PairStreams:
         return f"PairStreams({len(self._streams)} pairs)"
 
 
-def agree_on_pairs(transport: Transport, source: Source, fixed: Mapping[tuple[int, int], bytes] | None) -> PairStreams:
-    """Agree on pairwise seeds and on where the sources stand: one exchange, before any input.
+def agree_on_pairs(
+    transport: Transport, source: Source, fixed: Mapping[tuple[int, int], bytes] | None, roles: Sequence[str] = ()
+) -> PairStreams:
+    """Agree on pairwise seeds, on the clients' roles and on where the sources stand: one exchange, before any input.
 
     Each of two parties sends the other half a key, so neither chooses it alone.
     """
@@ -57,7 +59,7 @@ def agree_on_pairs(transport: Transport, source: Source, fixed: Mapping[tuple[in
         me = hosted[0]
         halves = {q: np.frombuffer(fresh_key(), np.uint8) for q in range(parties)}
         rows, own = transport.exchange(
-            Stamp(0, bytes(8), f"the start of a session of {parties}"),
+            Stamp(0, bytes(8), f"the start of a session of {parties} parties and clients {list(roles)}"),
             statement[None],
             {q: half[None] for q, half in halves.items()},
         )

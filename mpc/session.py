@@ -17,13 +17,14 @@ from .client import ClientProgram, HostedClient
 from .correlations import Correlation, Source
 from .errors import ConfigError, MaskedError, RangeError
 from .exchange import Exchange, Listener
-from .ledger import Ledger
+from .ledger import EVERYONE, Ledger
 from .meter import Meter
 from .net.memory import Memory
 from .net.transport import Transport
 from .pairs import PairStreams, agree_on_pairs
 from .rounds import Rounds
 from .share import BinaryShare, Share
+from .trail import Trail
 
 T = TypeVar("T")
 
@@ -51,14 +52,18 @@ class Session:
         self.hosted = transport.hosted
         self.ledger = Ledger()
         self.meter = Meter()
+        self.trail = Trail() if len(self.hosted) < self.parties else None
         self.transport = transport
         self._first = self.hosted.index(0) if 0 in self.hosted else None
-        nodes = {role: self.parties + i for i, role in enumerate([*roles, *(clients or ())])}
+        names = [*roles, *(clients or ())]
+        if len(set(names)) < len(names) or any(name == EVERYONE or name.startswith("party ") for name in names):
+            raise ConfigError(f"clients need distinct names, none of them {EVERYONE!r} or a party's: {names}")
+        nodes = {role: self.parties + i for i, role in enumerate(names)}
         if clients and len(self.hosted) < self.parties:
             raise ConfigError("on a network each client is a process of its own: name it in roles")
         hosted_clients = {role: HostedClient(role, program) for role, program in (clients or {}).items()}
         with _TellsPeers(transport):
-            self._pairs: PairStreams = agree_on_pairs(transport, source, pair_keys)
+            self._pairs: PairStreams = agree_on_pairs(transport, source, pair_keys, names)
         self._exchange = Exchange(self, transport, self._pairs, nodes, hosted_clients, listener)
 
     @classmethod
@@ -81,6 +86,8 @@ class Session:
 
     def draw(self, item: Correlation) -> tuple[np.ndarray, ...]:
         """The next correlated randomness, as arrays (hosted, *shape)."""
+        if self.trail is not None:
+            self.trail.drew(item)
         return self.source.draw(item)
 
     def public(self, words: np.ndarray) -> np.ndarray:
@@ -109,6 +116,8 @@ class Session:
         The owner gives `values` (numpy or torch; |v| < 2^(62 - scale), and <= bound if declared), the others `shape`.
         """
         words = ring.encode(values, scale, bound=bound) if self._owns(owner, values) else None
+        if self.trail is not None:
+            self.trail.note("scale", scale)
         return Share(self, self._dealt_out(words, owner, _agreed_shape(words, shape, owner), xor=False), scale)
 
     def share_bits(
@@ -158,6 +167,8 @@ class Session:
 
     def _dealt_out(self, words: np.ndarray | None, owner: int, shape: tuple[int, ...], *, xor: bool) -> np.ndarray:
         """Each other party's row is its pair stream with the owner; the owner's makes the total right."""
+        if self.trail is not None:
+            self.trail.note("share", owner, shape, xor)
         shared = np.zeros((len(self.hosted), *shape), np.uint64)
         row = {party: i for i, party in enumerate(self.hosted)}
         own = shared[row[owner], ...] if owner in row else None  # a view; '...' keeps a scalar an array, which wraps

@@ -166,7 +166,10 @@ class Share(_Hidden):
         scale = self.scale + bits
         if scale > ring.VALUE_BITS:
             raise RangeError(f"the product would have {scale} fraction bits of {ring.VALUE_BITS}: truncate first")
-        x, y = _align(self.words, ring.encode(factor, bits)[None])
+        words = ring.encode(factor, bits)
+        if self.session.trail is not None:
+            self.session.trail.multiplied(words)
+        x, y = _align(self.words, words[None])
         return Share(self.session, x * y, scale)
 
     def __truediv__(self, other: Any) -> Share:

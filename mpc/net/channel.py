@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import struct
 import time
 
 from ..errors import PeerLost
-from .tcp import Address, call, listen, take_call
+from .frames import DEALER_NODE
+from .joining import Address, call, listen, take_calls
 from .transport import DEFAULT_TIMEOUT
 
 _LENGTH = struct.Struct("<Q")
+_ANY = 1 << 40
 
 
 class Channel:
@@ -28,23 +31,33 @@ class Channel:
             self._sock.sendall(_LENGTH.pack(len(message)))
             self._sock.sendall(message)
         except OSError as error:
-            raise PeerLost(f"{self._what} closed its connection: it died or was stopped", peer=-1) from error
+            raise self._lost() from error
 
-    def receive(self) -> bytes | None:
-        """The next message; None when the sender has closed in peace."""
-        head = self._exactly(_LENGTH.size, at_start=True)
-        if head is None:
-            return None
-        return self._exactly(_LENGTH.unpack(head)[0])
+    def receive(self, *, timeout: float | None = None, limit: int = _ANY) -> bytes | None:
+        """The next message, of at most `limit` bytes; None when the sender has closed between two messages.
+
+        Waits at most `timeout` seconds for each piece of it, or for as long as the sender lives.
+        """
+        try:
+            self._sock.settimeout(timeout)
+            head = self._exactly(_LENGTH.size, at_start=True)
+            if head is None:
+                return None
+            (length,) = _LENGTH.unpack(head)
+            if length > limit:
+                raise PeerLost(f"{self._what} announces {length} bytes where {limit} are due: is it the same release?",
+                               peer=-1)  # fmt: skip
+            return self._exactly(length)
+        except TimeoutError as error:
+            raise PeerLost(f"{self._what} was silent for {timeout:g} s: it hangs", peer=-1) from error
+        except OSError as error:
+            raise self._lost() from error
 
     def _exactly(self, count: int, *, at_start: bool = False) -> bytes | None:
         buffer = bytearray(count)
         view, done = memoryview(buffer), 0
         while done < count:
-            try:
-                got = self._sock.recv_into(view[done:])
-            except OSError as error:
-                raise PeerLost(f"{self._what} closed its connection: it died or was stopped", peer=-1) from error
+            got = self._sock.recv_into(view[done:])
             if not got and done == 0 and at_start:
                 return None
             if not got:
@@ -52,9 +65,19 @@ class Channel:
             done += got
         return bytes(buffer)
 
+    def _lost(self) -> PeerLost:
+        return PeerLost(f"{self._what} closed its connection: it died or was stopped", peer=-1)
+
     def close(self) -> None:
-        """Close."""
+        """Close, and wake up a thread that waits in `receive`."""
+        with contextlib.suppress(OSError):
+            self._sock.shutdown(socket.SHUT_RDWR)
         self._sock.close()
+
+
+def adopt(descriptor: int) -> socket.socket:
+    """The listening socket that a launcher handed down by its descriptor."""
+    return socket.socket(fileno=descriptor)
 
 
 def call_dealer(party: int, address: Address, token: bytes, timeout: float = DEFAULT_TIMEOUT) -> Channel:
@@ -66,13 +89,8 @@ def await_parties(
     parties: int, listener: socket.socket, token: bytes, timeout: float = DEFAULT_TIMEOUT
 ) -> dict[int, Channel]:
     """The dealer's connections to all parties."""
-    waiting, channels, deadline = set(range(parties)), {}, time.monotonic() + timeout
-    while waiting:
-        sock, party = take_call(DEALER_NODE, listener, token, waiting, deadline)
-        waiting.discard(party)
-        channels[party] = Channel(sock, f"party {party}")
-    return channels
+    calls = take_calls(DEALER_NODE, listener, token, range(parties), time.monotonic() + timeout)
+    return {party: Channel(sock, f"party {party}") for party, sock in calls.items()}
 
 
-DEALER_NODE = 0xFFFF
-__all__ = ["Channel", "await_parties", "call_dealer", "listen"]
+__all__ = ["Channel", "adopt", "await_parties", "call_dealer", "listen"]

@@ -8,18 +8,20 @@ fit.  Gloo has no encryption: it is for parties inside one trust domain.
 from __future__ import annotations
 
 import atexit
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Mapping
 from datetime import timedelta
-from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 import torch.distributed as dist
 
-from ..errors import ConfigError, MaskedError, PeerLost
-from .frames import HEADER_BYTES, Kind, aborted, expect, pack, unpack
-from .transport import DEFAULT_TIMEOUT, Stamp
+from ..errors import ConfigError, PeerLost
+from .frames import HEADER_BYTES, WORDS_LIMIT, Header, Kind, aborted, expect, farewell, pack, unpack, went_on
+from .transport import DEFAULT_TIMEOUT, Stamp, check_timeout
+
+_FAREWELL = 2.0  # seconds that a party which leaves waits for the others to hear it
 
 
 class Gloo:
@@ -27,6 +29,7 @@ class Gloo:
 
     def __init__(self, *, init_method: str | None = None, party: int = -1, parties: int = -1,
                  timeout: float = DEFAULT_TIMEOUT) -> None:  # fmt: skip
+        check_timeout(timeout)
         if dist.is_initialized():
             raise ConfigError("torch.distributed already has a process group: close it before a session starts one")
         try:
@@ -45,6 +48,10 @@ class Gloo:
         self._others = [q for q in range(self.parties) if q != self.node]
         self._timeout = timeout
         self._closed = False
+        self._lost: set[int] = set()  # peers whose connection broke
+        self._parted: set[int] = set()  # peers that have sent their last header
+        self._owed: dict[int, bytes] = {}  # payloads announced and not sent yet
+        self._due: dict[int, int] = {}  # sizes of payloads announced to us
 
     def exchange(
         self, stamp: Stamp, common: np.ndarray, direct: Mapping[int, np.ndarray]
@@ -56,46 +63,72 @@ class Gloo:
         outgoing = {
             q: common[0] if q not in direct else np.concatenate([common[0], direct[q][0]]) for q in self._others
         }
-        headers = self._swap(
-            {q: np.frombuffer(pack(Kind.DATA, me, stamp, part.size), np.uint8) for q, part in outgoing.items()},
-            HEADER_BYTES,
-            stamp,
-        )
-        for q, raw in headers.items():
-            header = unpack(raw.tobytes(), q)
-            if header.kind is Kind.ABORT:
-                raise aborted(header.position.encode(), q, self.parties)
-            expect(header, q, stamp, expected, self.parties)
+        headers = {q: pack(Kind.DATA, me, stamp, part.size) for q, part in outgoing.items()}
+        self.frame_bytes += HEADER_BYTES * len(headers)
+        arrived, broken = self._swap(headers, dict.fromkeys(self._others, HEADER_BYTES))
+        self._owed = {q: part.tobytes() for q, part in outgoing.items() if part.size and q not in broken}
+        fits = {q: unpack(raw, q, self.parties) for q, raw in arrived.items()}
+        self._part_with({q: header for q, header in fits.items() if header.kind is not Kind.DATA})
+        self._due = {q: header.length for q, header in fits.items() if q not in self._parted}
+        self._hear_why({q: header for q, header in fits.items() if header.kind is Kind.ABORT})
+        for q, header in fits.items():
+            expect(header, q, stamp, expected, self.parties, me)
+        self._raise_lost(broken, stamp)
         rows = np.empty((self.parties, expected), np.uint8)
         rows[me, :n] = common[0]
         if own is not None:
             rows[me, n:] = own[0]
-        for q, payload in self._swap(outgoing, expected, stamp).items():
-            rows[q] = payload
+        self._owed, self._due = {}, {}
+        arrived, broken = self._swap(outgoing, dict.fromkeys(self._others, expected))
+        self._raise_lost(broken, stamp)
+        for q, payload in arrived.items():
+            rows[q] = np.frombuffer(payload, np.uint8)
         return rows[:, :n], {} if own is None else {me: rows[:, n:]}
 
-    def _swap(self, outgoing: dict[int, np.ndarray], count: int, stamp: Stamp) -> dict[int, np.ndarray]:
-        """Send each peer its bytes and receive `count` from each."""
-        self.frame_bytes += HEADER_BYTES * len(outgoing) if count == HEADER_BYTES else 0
-        incoming = {q: torch.empty(count, dtype=torch.uint8) for q in self._others}
+    def _swap(
+        self, outgoing: Mapping[int, bytes | np.ndarray], counts: Mapping[int, int], deadline: float | None = None
+    ) -> tuple[dict[int, bytes], dict[int, str]]:
+        """Send each peer its bytes and receive a count from each: what arrived, and what broke, by peer.
+
+        Everything is posted, and waited for, before anything is judged: a peer must find what we announced to it.
+        """
+        incoming = {q: torch.empty(count, dtype=torch.uint8) for q, count in counts.items()}
+        broken: dict[int, str] = {}
         work: list[tuple[int, Any]] = []
         for q in self._others:
-            if outgoing[q].size:
-                tensor = torch.from_numpy(np.array(outgoing[q]))
-                work.append((q, self._or_lost(q, stamp, partial(dist.isend, tensor, q))))
-            if count:
-                work.append((q, self._or_lost(q, stamp, partial(dist.irecv, incoming[q], q))))
+            try:
+                if q in outgoing and len(outgoing[q]):
+                    work.append((q, dist.isend(_tensor(outgoing[q]), q)))
+                if counts.get(q):
+                    work.append((q, dist.irecv(incoming[q], q)))
+            except RuntimeError as error:
+                broken.setdefault(q, str(error))
+        deadline = deadline or time.monotonic() + self._timeout
         for q, pending in work:
-            self._or_lost(q, stamp, pending.wait)
-        return {q: tensor.numpy() for q, tensor in incoming.items()}
+            try:
+                pending.wait(timedelta(seconds=max(0.001, deadline - time.monotonic())))
+            except RuntimeError as error:
+                broken.setdefault(q, str(error))
+        self._lost |= broken.keys()
+        return {q: tensor.numpy().tobytes() for q, tensor in incoming.items() if q not in broken}, broken
 
-    def _or_lost(self, peer: int, stamp: Stamp, call: Callable[[], Any]) -> Any:
-        try:
-            return call()
-        except RuntimeError as error:
-            silent = "imed out" in str(error)
+    def _part_with(self, leaving: Mapping[int, Header]) -> None:
+        """These peers have sent their last header: nothing more goes to them."""
+        self._parted |= leaving.keys()
+        for q in leaving:
+            self._owed.pop(q, None)
+
+    def _hear_why(self, stopped: Mapping[int, Header]) -> None:
+        words, _ = self._swap({}, {q: min(header.length, WORDS_LIMIT) for q, header in stopped.items()})
+        for q in stopped:
+            raise aborted(words.get(q, b""), q, self.parties)
+
+    def _raise_lost(self, broken: Mapping[int, str], stamp: Stamp) -> None:
+        """Blame the first that broke; where one was silent, the others broke when gloo gave up on it."""
+        for q, why in sorted(broken.items(), key=lambda item: "imed out" not in item[1]):
+            silent = "imed out" in why
             how = f"was silent for {self._timeout:g} s" if silent else "closed its connection: it died or was stopped,"
-            raise PeerLost(f"party {peer} {how} in round {stamp.round}", peer=peer) from error
+            raise PeerLost(f"party {q} {how} in round {stamp.round}", peer=q)
 
     def send_to_client(self, node: int, stamp: Stamp, payload: np.ndarray) -> None:
         """Gloo connects the computing parties only."""
@@ -106,26 +139,34 @@ class Gloo:
         raise ConfigError("gloo carries no clients: share from a party, or use the tcp transport")
 
     def close(self, reason: str = "") -> None:
-        """Tell the peers, in the fixed size they wait for, and destroy the group."""
+        """Part from the peers and destroy the group.
+
+        Gloo delivers a message only to who receives it, so that the last one needs the peers to be heard as well, for
+        a moment: first what was announced in either direction, then the last header of each.  A peer that goes on
+        after this party has ended is a Desync here too.
+        """
         if self._closed:
             return
         self._closed = True
-        kind, stamp = (Kind.ABORT, Stamp(0, bytes(8), _short(reason))) if reason else (Kind.BYE, Stamp(0, bytes(8), ""))
-        if reason:
-            for q in self._others:
-                try:
-                    dist.isend(torch.from_numpy(np.frombuffer(pack(kind, self.node, stamp, 0), np.uint8).copy()), q)
-                except (RuntimeError, MaskedError):
-                    continue
-        _destroy()
+        last, words = farewell(reason, self.node, self.parties)
+        deadline = time.monotonic() + min(_FAREWELL, self._timeout)
+        try:
+            self._swap(self._owed, self._due, deadline)
+            here = [q for q in self._others if q not in self._lost | self._parted]
+            arrived, _ = self._swap(dict.fromkeys(here, last), dict.fromkeys(here, HEADER_BYTES), deadline)
+            heard = {q: unpack(raw, q, self.parties) for q, raw in arrived.items()}
+            more = {q: min(header.length, WORDS_LIMIT) for q, header in heard.items() if header.kind is Kind.ABORT}
+            self._swap(dict.fromkeys((q for q in heard if heard[q].kind is not Kind.BYE), words), more, deadline)
+        finally:
+            _destroy()
+        for q, header in heard.items():
+            if not reason and header.kind is Kind.DATA:
+                raise went_on(header, q, self.parties, self.node)
 
 
-def _short(reason: str) -> str:
-    """An abort payload that fits a header's text: kind, blamed party, the head of the message."""
-    kind, _, text = reason.partition(": ")
-    words = text.split(" ", 2)
-    blamed = words[1] if len(words) > 1 and words[0] == "party" else ""
-    return f"{kind}\n{blamed}\n{text}".encode()[:96].decode(errors="ignore")
+def _tensor(content: bytes | np.ndarray) -> torch.Tensor:
+    """A copy: gloo holds on to what it sends."""
+    return torch.from_numpy(np.array(np.frombuffer(content, np.uint8)))
 
 
 def _destroy() -> None:

@@ -2,43 +2,27 @@
 
 One message per peer and round: header and payload in one send.  Small messages are sent and then received; large
 ones are moved in both directions at once, so that two parties that send to each other cannot block each other.
-Plain sockets hide nothing, so this transport refuses any address but loopback.
+Plain sockets hide nothing, so `joining` refuses any address but loopback.
 """
 
 from __future__ import annotations
 
-import ipaddress
 import select
 import socket
 import struct
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ..errors import ConfigError, Desync, MaskedError, PeerLost
-from .frames import HEADER_BYTES, Header, Kind, abort_payload, aborted, expect, name, pack, unpack
-from .transport import DEFAULT_TIMEOUT, Stamp
+from ..errors import ConfigError, MaskedError, PeerLost
+from .frames import HEADER_BYTES, WORDS_LIMIT, Header, Kind, aborted, expect, farewell, name, pack, unpack, went_on
+from .joining import Address, call, check_loopback, listen, take_calls
+from .transport import DEFAULT_TIMEOUT, Stamp, check_timeout
 
 _SMALL = 1 << 16  # fits both sockets' buffers twice over
-_BUFFER = 1 << 20
-_START = Stamp(0, bytes(8), "joining")
-
-Address = tuple[str, int]
-
-
-def listen(host: str = "127.0.0.1", port: int = 0) -> socket.socket:
-    """A listening socket on loopback."""
-    _check_loopback(host)
-    sock = socket.socket()
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        sock.bind((host, port))
-    except OSError as error:
-        sock.close()
-        raise ConfigError(f"cannot listen on {host}:{port}: {error.strerror}; choose another port") from error
-    sock.listen(64)
-    return sock
+_LAST_WORDS = 0.5  # seconds in which a node that stops with an error is heard out
+_FAREWELL = 2.0  # seconds that a party which has ended waits for the others to end
 
 
 class _Mesh:
@@ -51,22 +35,27 @@ class _Mesh:
         self._peers = peers
         self._timeout = timeout
         self._closed = False
+        self._unsent: dict[int, memoryview] = {}  # of frames under way when a round failed
         for sock in peers.values():
             sock.setblocking(True)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            limit = struct.pack("ll", int(timeout), int(timeout % 1 * 1e6))
+            limit = struct.pack("ll", int(timeout), max(1, int(timeout % 1 * 1e6)))
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
 
-    def _send(self, peer: int, parts: Sequence[bytes | memoryview], stamp: Stamp) -> None:
+    def _send(self, peer: int, parts: Sequence[bytes | memoryview], stamp: Stamp) -> OSError | None:
+        """Send a frame.  An error is returned: what the peer said before it left still waits to be read."""
         self.frame_bytes += HEADER_BYTES
         wanted = sum(len(part) for part in parts)
         try:
             done = self._peers[peer].sendmsg(parts)
             if done < wanted:
                 self._peers[peer].sendall(b"".join(parts)[done:])
+        except BlockingIOError:
+            raise self._silent(peer, stamp) from None
         except OSError as error:
-            raise self._lost(peer, stamp, error) from error
+            return error
+        return None
 
     def _receive(self, peer: int, into: memoryview, stamp: Stamp) -> None:
         """Fill `into`, header and payload; the header is judged as soon as it is there."""
@@ -74,86 +63,128 @@ class _Mesh:
         while done < len(into) or not checked:
             try:
                 count = sock.recv_into(into[done:])
+            except BlockingIOError:
+                raise self._silent(peer, stamp) from None
             except OSError as error:
-                raise self._lost(peer, stamp, error) from error
+                raise self._lost(peer, stamp) from error
             if not count:
-                raise self._lost(peer, stamp, None)
+                raise self._lost(peer, stamp)
             done += count
             if not checked and done >= HEADER_BYTES:
                 self._judge(peer, into, done, stamp)
                 checked = True
 
     def _judge(self, peer: int, got: memoryview, done: int, stamp: Stamp) -> None:
-        header = unpack(got[:HEADER_BYTES], peer)
+        header = unpack(got[:HEADER_BYTES], peer, self.parties)
         if header.kind is Kind.ABORT:
-            raise aborted(self._abort_text(peer, header, bytes(got[HEADER_BYTES:done])), peer, self.parties)
-        expect(header, peer, stamp, len(got) - HEADER_BYTES, self.parties)
+            raise self._aborted(peer, header, bytes(got[HEADER_BYTES:done]))
+        expect(header, peer, stamp, len(got) - HEADER_BYTES, self.parties, self.node)
 
-    def _abort_text(self, peer: int, header: Header, text: bytes) -> bytes:
-        while len(text) < header.length:
+    def _aborted(self, peer: int, header: Header, text: bytes) -> MaskedError:
+        length = min(header.length, WORDS_LIMIT)
+        return aborted(text[:length] + self._rest(peer, length - len(text)), peer, self.parties)
+
+    def _rest(self, peer: int, count: int) -> bytes:
+        """Up to `count` bytes, fewer where the connection ends."""
+        parts = []
+        while count > 0:
             try:
-                more = self._peers[peer].recv(header.length - len(text))
+                part = self._peers[peer].recv(min(count, 1 << 16))
             except OSError:
                 break
-            if not more:
+            if not part:
                 break
-            text += more
-        return text[: header.length]
+            parts.append(part)
+            count -= len(part)
+        return b"".join(parts)
 
-    def _lost(self, peer: int, stamp: Stamp, error: OSError | None) -> MaskedError:
-        """What a broken or silent connection means: the peer's last words, if it left any."""
+    def _silent(self, peer: int, stamp: Stamp) -> PeerLost:
+        return PeerLost(
+            f"{name(peer, self.parties)} was silent for {self._timeout:g} s in round {stamp.round}", peer=peer
+        )
+
+    def _lost(self, peer: int, stamp: Stamp) -> PeerLost:
         who = name(peer, self.parties)
-        if isinstance(error, BlockingIOError):
-            return PeerLost(f"{who} was silent for {self._timeout:g} s in round {stamp.round}", peer=peer)
-        if error is not None and (words := self._last_words(peer)) is not None:
-            return words
         return PeerLost(f"{who} closed its connection in round {stamp.round}: it died or was stopped", peer=peer)
 
-    def _last_words(self, peer: int) -> MaskedError | None:
-        """An ABORT that waits unread behind a failed send."""
-        sock = self._peers[peer]
-        try:
-            raw = sock.recv(1 << 16, socket.MSG_DONTWAIT)
-            if len(raw) < HEADER_BYTES:
-                return None
-            header = unpack(raw[:HEADER_BYTES], peer)
-        except (OSError, MaskedError):
-            return None
-        if header.kind is not Kind.ABORT:
-            return None
-        return aborted(self._abort_text(peer, header, raw[HEADER_BYTES:]), peer, self.parties)
+    def _broken(self, peer: int, stamp: Stamp) -> MaskedError:
+        """What a connection means that takes no more: the peer's last words, behind whatever else it sent."""
+        while len(raw := self._rest(peer, HEADER_BYTES)) == HEADER_BYTES:
+            try:
+                header = unpack(raw, peer, self.parties)
+                if header.kind is Kind.ABORT:
+                    return self._aborted(peer, header, b"")
+                if header.kind is Kind.BYE:
+                    expect(header, peer, stamp, 0, self.parties, self.node)
+            except MaskedError as error:
+                return error
+            self._rest(peer, header.length)
+        return self._lost(peer, stamp)
 
     def close(self, reason: str = "") -> None:
-        """Say BYE, or why this node stops, and leave."""
+        """Say BYE, or why this node stops, and leave.
+
+        A party that has ended waits a moment for the others to end as well: one that goes on is a Desync here too.
+        """
         if self._closed:
             return
         self._closed = True
-        kind, payload = Kind.BYE, b""
+        last = b"".join(farewell(reason, self.node, self.parties))
+        listening = reason or self.node < self.parties
+        try:
+            heard = self._part(last, (_LAST_WORDS if reason else _FAREWELL) if listening else 0.0)
+        finally:
+            for sock in self._peers.values():
+                sock.close()
         if reason:
-            error_kind, _, text = reason.partition(": ")
-            kind, payload = Kind.ABORT, abort_payload(error_kind, _blamed(text), text)
-        for sock in self._peers.values():
-            try:
-                sock.send(pack(kind, self.node, Stamp(0, bytes(8), ""), len(payload)) + payload, socket.MSG_DONTWAIT)
-                sock.shutdown(socket.SHUT_WR)
-            except OSError:
-                pass
-        if reason:
-            self._drain(0.5)
-        for sock in self._peers.values():
-            sock.close()
+            return
+        for peer, raw in heard.items():
+            if peer < self.parties and len(raw) == HEADER_BYTES:
+                header = unpack(raw, peer, self.parties)
+                if header.kind is Kind.DATA:
+                    raise went_on(header, peer, self.parties, self.node)
 
-    def _drain(self, seconds: float) -> None:
-        """Read what is still under way, so that closing does not reset a connection before our last words are read."""
-        open_, deadline = list(self._peers.values()), time.monotonic() + seconds
-        while open_ and (left := deadline - time.monotonic()) > 0:
-            for sock in select.select(open_, [], [], left)[0]:
+    def _part(self, last: bytes, seconds: float) -> dict[int, bytes]:
+        """Finish the frames under way, send the last one, and hear the peers out; gives the next header of each.
+
+        Reading on until the peers close keeps the kernel from resetting a connection before our last words are read.
+        """
+        left = {q: memoryview(bytes(self._unsent.get(q, b"")) + last) for q in self._peers}
+        heard, deadline = dict.fromkeys(self._peers, b""), time.monotonic() + seconds
+        hear = {q for q in self._peers if q < self.parties} if seconds else set()
+        poll, by_fd = select.poll(), {sock.fileno(): q for q, sock in self._peers.items()}
+        for fd in by_fd:
+            poll.register(fd, select.POLLIN | select.POLLOUT)
+        active = set(by_fd)
+        while active:
+            wait = max(0.0, deadline - time.monotonic())
+            ready = poll.poll(wait * 1000)
+            for fd, events in ready:
+                q = by_fd[fd]
+                sock = self._peers[q]
                 try:
-                    alive = sock.recv(1 << 16, socket.MSG_DONTWAIT)
+                    if events & select.POLLOUT and left[q]:
+                        left[q] = left[q][sock.send(left[q], socket.MSG_DONTWAIT) :]
+                        if not left[q]:
+                            sock.shutdown(socket.SHUT_WR)
+                    if events & ~select.POLLOUT:
+                        more = sock.recv(1 << 16, socket.MSG_DONTWAIT)
+                        heard[q] = (heard[q] + more)[:HEADER_BYTES]
+                        if not more:
+                            hear.discard(q)
+                except BlockingIOError:
+                    continue
                 except OSError:
-                    alive = b""
-                if not alive:
-                    open_.remove(sock)
+                    left[q] = left[q][:0]
+                    hear.discard(q)
+                if left[q] or q in hear:
+                    poll.modify(fd, select.POLLOUT * bool(left[q]) | select.POLLIN * (q in hear))
+                else:
+                    poll.unregister(fd)
+                    active.discard(fd)
+            if not ready or not wait:
+                break
+        return heard
 
 
 class Tcp(_Mesh):
@@ -183,17 +214,17 @@ class Tcp(_Mesh):
         parties = len(addresses)
         if parties < 2 or not 0 <= node < parties:
             raise ConfigError(f"party {node} of {parties}: parties are numbered from 0, and there are at least 2")
+        check_timeout(timeout)
+        for address in addresses:
+            check_loopback(address)
         own = listener or listen(*addresses[node])
         peers: dict[int, socket.socket] = {}
         deadline = time.monotonic() + timeout
         try:
             for other in range(node):
-                peers[other] = call(node, other, addresses[other], token, deadline)
-            waiting = {*range(node + 1, parties), *range(parties, parties + clients)}
-            while waiting:
-                sock, other = take_call(node, own, token, waiting, deadline)
-                waiting.discard(other)
-                peers[other] = sock
+                peers[other] = call(node, other, addresses[other], token, deadline, parties)
+            awaited = [*range(node + 1, parties), *range(parties, parties + clients)]
+            peers |= take_calls(node, own, token, awaited, deadline, parties)
         except BaseException:
             for sock in peers.values():
                 sock.close()
@@ -221,10 +252,11 @@ class Tcp(_Mesh):
             if extra is not None:
                 outgoing[q].append(memoryview(extra[0]))
         if size <= _SMALL and all(sum(map(len, parts)) <= _SMALL for parts in outgoing.values()):
-            for q, parts in outgoing.items():
-                self._send(q, parts, stamp)
+            broken = [q for q, parts in outgoing.items() if self._send(q, parts, stamp) is not None]
             for q in self._others:
                 self._receive(q, memoryview(rows[q]), stamp)
+            if broken:
+                raise self._broken(broken[0], stamp)
         else:
             self._both_ways(outgoing, {q: memoryview(rows[q]) for q in self._others}, stamp)
         end = HEADER_BYTES + n
@@ -238,42 +270,65 @@ class Tcp(_Mesh):
         poll, by_fd = select.poll(), {sock.fileno(): q for q, sock in self._peers.items() if q in outgoing}
         to_send = {q: memoryview(b"".join(parts)) for q, parts in outgoing.items()}
         done, checked = dict.fromkeys(incoming, 0), dict.fromkeys(incoming, False)
+        broken: list[int] = []
         for fd in by_fd:
             poll.register(fd, select.POLLIN | select.POLLOUT)
         active = set(by_fd)
-        while active:
-            ready = poll.poll(self._timeout * 1000)
-            if not ready:
-                raise self._lost(by_fd[min(active)], stamp, BlockingIOError())
-            for fd, events in ready:
-                q = by_fd[fd]
-                sock = self._peers[q]
-                try:
-                    if events & select.POLLOUT and to_send[q]:
-                        to_send[q] = to_send[q][sock.send(to_send[q], socket.MSG_DONTWAIT) :]
+        try:
+            while active:
+                ready = poll.poll(self._timeout * 1000)
+                if not ready:
+                    raise self._silent(min(by_fd[fd] for fd in active), stamp)
+                for fd, events in ready:
+                    q = by_fd[fd]
+                    if events & select.POLLOUT and to_send[q] and not self._push(q, to_send):
+                        broken.append(q)
                     if events & ~select.POLLOUT and done[q] < len(incoming[q]):
-                        count = sock.recv_into(incoming[q][done[q] :], flags=socket.MSG_DONTWAIT)
-                        if not count:
-                            raise self._lost(q, stamp, None)
-                        done[q] += count
-                except BlockingIOError:
-                    continue
-                except OSError as error:
-                    raise self._lost(q, stamp, error) from error
-                if not checked[q] and done[q] >= HEADER_BYTES:
-                    self._judge(q, incoming[q], done[q], stamp)
-                    checked[q] = True
-                sending, receiving = bool(to_send[q]), done[q] < len(incoming[q])
-                if not sending and not receiving:
-                    poll.unregister(fd)
-                    active.discard(fd)
-                else:
-                    poll.modify(fd, select.POLLOUT * sending | select.POLLIN * receiving)
+                        done[q] += self._pull(q, incoming[q][done[q] :], stamp)
+                    if not checked[q] and done[q] >= HEADER_BYTES:
+                        self._judge(q, incoming[q], done[q], stamp)
+                        checked[q] = True
+                    sending, receiving = bool(to_send[q]), done[q] < len(incoming[q])
+                    if not sending and not receiving:
+                        poll.unregister(fd)
+                        active.discard(fd)
+                    else:
+                        poll.modify(fd, select.POLLOUT * sending | select.POLLIN * receiving)
+            if broken:
+                raise self._broken(broken[0], stamp)
+        except MaskedError:
+            self._unsent = to_send
+            raise
+
+    def _push(self, peer: int, to_send: dict[int, memoryview]) -> bool:
+        """Send what the socket takes; false where it takes nothing any more."""
+        try:
+            to_send[peer] = to_send[peer][self._peers[peer].send(to_send[peer], socket.MSG_DONTWAIT) :]
+        except BlockingIOError:
+            pass
+        except OSError:
+            to_send[peer] = to_send[peer][:0]
+            return False
+        return True
+
+    def _pull(self, peer: int, into: memoryview, stamp: Stamp) -> int:
+        """Receive what is there."""
+        try:
+            count = self._peers[peer].recv_into(into, flags=socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return 0
+        except OSError as error:
+            raise self._lost(peer, stamp) from error
+        if not count:
+            raise self._lost(peer, stamp)
+        return count
 
     def send_to_client(self, node: int, stamp: Stamp, payload: np.ndarray) -> None:
         """Send (1, n) bytes to a client."""
         at = self._client_stamp(node, "down")
-        self._send(node, [pack(Kind.DATA, self.node, at, payload.shape[1]), memoryview(payload[0])], stamp)
+        frame: list[bytes | memoryview] = [pack(Kind.DATA, self.node, at, payload.shape[1]), memoryview(payload[0])]
+        if self._send(node, frame, stamp) is not None:
+            raise self._broken(node, stamp)
 
     def receive_from_client(self, node: int, stamp: Stamp, count: int) -> np.ndarray:
         """Receive (1, count) bytes from a client."""
@@ -301,14 +356,25 @@ class TcpClient(_Mesh):
         parties, deadline = len(addresses), time.monotonic() + timeout
         if node < parties:
             raise ConfigError(f"clients of {parties} parties have numbers from {parties}, not {node}")
-        return cls(node, parties, {p: call(node, p, at, token, deadline) for p, at in enumerate(addresses)}, timeout)
+        check_timeout(timeout)
+        peers: dict[int, socket.socket] = {}
+        try:
+            for party, address in enumerate(addresses):
+                peers[party] = call(node, party, address, token, deadline, parties)
+        except BaseException:
+            for sock in peers.values():
+                sock.close()
+            raise
+        return cls(node, parties, peers, timeout)
 
     def send(self, payloads: np.ndarray) -> None:
         """Row p to party p."""
         self._sent += 1
         stamp = Stamp(self._sent, bytes(8), "client")
         for party, payload in enumerate(payloads):
-            self._send(party, [pack(Kind.DATA, self.node, stamp, payload.size), memoryview(payload)], stamp)
+            frame: list[bytes | memoryview] = [pack(Kind.DATA, self.node, stamp, payload.size), memoryview(payload)]
+            if self._send(party, frame, stamp) is not None:
+                raise self._broken(party, stamp)
 
     def receive(self, count: int) -> np.ndarray:
         """(parties, count) bytes, row p from party p."""
@@ -318,87 +384,3 @@ class TcpClient(_Mesh):
         for party in range(self.parties):
             self._receive(party, memoryview(rows[party]), stamp)
         return np.ascontiguousarray(rows[:, HEADER_BYTES:])
-
-
-def _check_loopback(host: str) -> None:
-    try:
-        loopback = host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        loopback = False
-    if not loopback:
-        raise ConfigError(f"plain sockets stay on this machine: use a loopback address such as 127.0.0.1, not {host!r}")
-
-
-def _buffers(sock: socket.socket) -> None:
-    for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
-        sock.setsockopt(socket.SOL_SOCKET, option, _BUFFER)
-
-
-def call(node: int, other: int, address: Address, token: bytes, deadline: float) -> socket.socket:
-    """Connect to a party that may not listen yet."""
-    _check_loopback(address[0])
-    while True:
-        sock = socket.socket()
-        _buffers(sock)
-        sock.settimeout(max(0.1, deadline - time.monotonic()))
-        try:
-            sock.connect(address)
-            _greet(sock, node, token)
-            _greeted(sock, {other}, token)
-            return sock
-        except OSError as error:
-            sock.close()
-            if time.monotonic() + 0.05 > deadline:
-                raise PeerLost(
-                    f"party {other} at {address[0]}:{address[1]} did not answer: is it started?", peer=other
-                ) from error
-            time.sleep(0.02)
-        except MaskedError:
-            sock.close()
-            raise
-
-
-def take_call(
-    node: int, own: socket.socket, token: bytes, waiting: Iterable[int], deadline: float
-) -> tuple[socket.socket, int]:
-    """Accept a call of one of the nodes waited for; strangers are turned away."""
-    while True:
-        own.settimeout(max(0.01, deadline - time.monotonic()))
-        try:
-            sock, _ = own.accept()
-        except OSError as error:
-            missing = min(waiting)
-            raise PeerLost(f"node {missing} did not call within the timeout: is it started?", peer=missing) from error
-        _buffers(sock)
-        sock.settimeout(max(0.1, min(5.0, deadline - time.monotonic())))
-        try:
-            other = _greeted(sock, set(waiting), token)
-            _greet(sock, node, token)
-            return sock, other
-        except (OSError, ConfigError, Desync):
-            sock.close()
-
-
-def _greet(sock: socket.socket, node: int, token: bytes) -> None:
-    sock.sendall(pack(Kind.HELLO, node, _START, len(token)) + token)
-
-
-def _greeted(sock: socket.socket, expected: set[int], token: bytes) -> int:
-    raw = b""
-    while len(raw) < HEADER_BYTES + len(token):
-        more = sock.recv(HEADER_BYTES + len(token) - len(raw))
-        if not more:
-            raise ConnectionError("closed during the greeting")
-        raw += more
-    header = unpack(raw[:HEADER_BYTES], min(expected))
-    if header.kind is not Kind.HELLO or header.sender not in expected:
-        raise ConfigError(f"node {header.sender} calls where {sorted(expected)} are expected: check the party numbers")
-    if raw[HEADER_BYTES:] != token:
-        raise ConfigError(f"node {header.sender} belongs to another session: start all parties with the same token")
-    return header.sender
-
-
-def _blamed(text: str) -> int | str:
-    """The party a PeerLost text begins with."""
-    words = text.split(" ", 2)
-    return words[1] if len(words) > 1 and words[0] == "party" else ""

@@ -12,6 +12,8 @@ from typing import Protocol
 
 import numpy as np
 
+from ..errors import ConfigError
+
 DEFAULT_TIMEOUT = 60.0
 
 
@@ -55,3 +57,9 @@ class Transport(Protocol):
 
     def close(self, reason: str = "") -> None:
         """Leave; with a reason, tell the peers why first."""
+
+
+def check_timeout(seconds: float) -> None:
+    """A wait has an end."""
+    if not 0 < seconds < 1e7:
+        raise ConfigError(f"a timeout is a positive number of seconds, not {seconds:g}")

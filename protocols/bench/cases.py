@@ -121,8 +121,8 @@ def cases(*, quick: bool = False) -> list[Case]:
             "matmul", side, _uniform(-1, 1, (side, side), (side, side)), ops.matmul, np.matmul, 1, 0.0, (F, F), "matmul"
         ),
         Case(
-            "matmul-truncate", side, _uniform(-1, 1, (side, side), (side, side)), _matmul_truncated, np.matmul, 2, 2.0**-F,
-            (F, F), "matmul",
+            "matmul-truncate", side, _uniform(-1, 1, (side, side), (side, side)), _matmul_truncated, np.matmul, 2,
+            2.0**-F, (F, F), "matmul",
         ),
         Case("truncate", n, _uniform(-6, 6, (n,)), _truncate_by_f, lambda x: x, 1, 2.0**-F, (2 * F,), "truncate"),
         Case(

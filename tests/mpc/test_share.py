@@ -138,7 +138,8 @@ def test_repr_shows_shape_and_scale_alone(simulate: Fixture) -> None:
 
 KEYS = [
     0, -1, slice(1, None), Ellipsis, None, (0, 1), (slice(None), 2), (Ellipsis, 3), (..., [0, 2]), ([1, 0],),
-    (0, [1, 2]), ([0, 1], slice(None), [0, 2]), (0, slice(None), [1, 2]), ([0, 1], [1, 2]), (slice(None), [0, 2], [1, 3]),
+    (0, [1, 2]), ([0, 1], slice(None), [0, 2]), (0, slice(None), [1, 2]),
+    ([0, 1], [1, 2]), (slice(None), [0, 2], [1, 3]),
     (None, [1], slice(None), 0), np.arange(24).reshape(2, 3, 4) % 3 == 0, (1, np.array([True, False, True])),
 ]  # fmt: skip
 

@@ -17,8 +17,8 @@ LIMIT = 60
 def masked(*arguments: str, program: tuple[str, ...] = ("-m", "protocols")) -> subprocess.CompletedProcess[str]:
     environment = {key: value for key, value in os.environ.items() if key not in ("MASKED_PLACE", "RANK")}
     return subprocess.run(
-        [sys.executable, *program, *arguments], capture_output=True, text=True, timeout=LIMIT, cwd=ROOT, env=environment,
-        check=False,
+        [sys.executable, *program, *arguments], capture_output=True, text=True, timeout=LIMIT, cwd=ROOT,
+        env=environment, check=False,
     )  # fmt: skip
 
 
@@ -103,7 +103,7 @@ def test_torchrun_starts_parties(tmp_path: Path) -> None:
     masked("offline", "plan", "product", "--parties", "2", "-o", str(plan))
     masked("offline", "deal", str(plan), "--steps", "2", "--out", str(home))
     done = masked(
-        "--nproc-per-node", "2", "--master-port", "0", "-m", "protocols", "product", "--material", str(home), "--json",
+        "--standalone", "--nproc-per-node", "2", "-m", "protocols", "product", "--material", str(home), "--json",
         program=("-m", "torch.distributed.run"),
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -1,0 +1,119 @@
+"""The header: what goes in comes out, and bytes that are no header are a Desync and nothing else."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mpc.errors import Desync, PeerLost
+from mpc.net.frames import HEADER_BYTES, WORDS_LIMIT, Header, Kind, aborted, expect, farewell, name, pack, unpack
+from mpc.net.transport import Stamp
+
+LONG = st.integers(0, 2**64 - 1)
+TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=150)
+
+
+@given(st.sampled_from(Kind), st.integers(0, 2**16 - 1), LONG, LONG, st.binary(min_size=8, max_size=8), TEXT)
+def test_round_trip(kind: Kind, sender: int, round_: int, length: int, digest: bytes, position: str) -> None:
+    raw = pack(kind, sender, Stamp(round_, digest, position), length)
+    assert len(raw) == HEADER_BYTES
+    header = unpack(raw, sender)
+    end = position.encode()[-96:].decode(errors="replace")
+    assert header == Header(kind, sender, round_, length, digest, end)
+
+
+@given(TEXT, TEXT)
+def test_a_long_position_still_agrees_with_itself_alone(ours: str, theirs: str) -> None:
+    stamp = Stamp(3, bytes(8), ours)
+    expect(unpack(pack(Kind.DATA, 1, stamp, 8), 1), 1, stamp, 8, 2, 0)
+    other = unpack(pack(Kind.DATA, 1, Stamp(3, bytes(8), theirs), 8), 1)
+    if ours.encode()[-96:] == theirs.encode()[-96:]:
+        expect(other, 1, stamp, 8, 2, 0)
+    elif ours.encode()[-93:] != theirs.encode()[-93:]:
+        with pytest.raises(Desync):
+            expect(other, 1, stamp, 8, 2, 0)
+
+
+def test_the_innermost_end_of_a_position_is_kept() -> None:
+    position = ">".join(["äußere:1"] * 30 + ["innermost:17"])
+    header = unpack(pack(Kind.DATA, 0, Stamp(1, bytes(8), position), 0), 0)
+    assert header.position.endswith(">innermost:17")
+
+
+def test_even_a_lone_surrogate_can_be_sent() -> None:
+    stamp = Stamp(1, bytes(8), "f\udc80:1")
+    expect(unpack(pack(Kind.DATA, 1, stamp, 0), 1), 1, stamp, 0, 2, 0)
+
+
+@given(st.binary(max_size=300) | st.binary(min_size=HEADER_BYTES, max_size=HEADER_BYTES))
+def test_garbage_is_desync(raw: bytes) -> None:
+    with pytest.raises(Desync, match="party 4 sends is no message"):
+        unpack(raw, 4)
+
+
+@given(st.integers(0, HEADER_BYTES - 1), st.integers(1, 255))
+def test_a_flipped_byte_is_refused_or_seen(at: int, flip: int) -> None:
+    """Also where a byte makes bad UTF-8: no other exception leaves."""
+    stamp = Stamp(5, b"digested", "program:9>mul:3")
+    raw = bytearray(pack(Kind.DATA, 1, stamp, 64))
+    raw[at] ^= flip
+    try:
+        header = unpack(bytes(raw), 1)
+    except Desync:
+        return
+    if header.kind is not Kind.ABORT:
+        with pytest.raises(Desync):
+            expect(header, 1, stamp, 64, 2, 0)
+
+
+@pytest.mark.parametrize(
+    "change", [{"round_": 6}, {"digest": b"other   "}, {"position": "program:9>mul:4"}, {"length": 65}, {"sender": 0}]
+)
+def test_each_field_counts(change: dict) -> None:
+    fields = {"round_": 5, "digest": b"digested", "position": "program:9>mul:3", "length": 64, "sender": 1, **change}
+    stamp = Stamp(5, b"digested", "program:9>mul:3")
+    raw = pack(
+        Kind.DATA, fields["sender"], Stamp(fields["round_"], fields["digest"], fields["position"]), fields["length"]
+    )
+    with pytest.raises(Desync):
+        expect(unpack(raw, 1), 1, stamp, 64, 2, 0)
+
+
+@given(st.binary(max_size=WORDS_LIMIT))
+def test_any_last_words_are_an_error(payload: bytes) -> None:
+    assert isinstance(aborted(payload, 1, 3), Desync | PeerLost)
+
+
+@pytest.mark.parametrize(
+    ("reason", "blamed", "said"),
+    [
+        ("PeerLost: party 2 was silent for 1 s", 2, "party 2 was silent for 1 s (reported by party 1)"),
+        ("PeerLost: client 0 closed its connection", 3, "client 0 closed its connection (reported by party 1)"),
+        ("PeerLost: the dealer left", 1, "the dealer left"),
+        ("RangeError: party 0 gave too much", 1, "party 1 stopped with RangeError: party 0 gave too much"),
+        ("KeyError", 1, "party 1 stopped with KeyError"),
+    ],
+)  # fmt: skip
+def test_last_words_blame_whom_their_error_blames(reason: str, blamed: int, said: str) -> None:
+    header, payload = farewell(reason, 1, 3)
+    assert unpack(header, 1).length == len(payload)
+    error = aborted(payload, 1, 3)
+    assert isinstance(error, PeerLost)
+    assert error.peer == blamed
+    assert said in str(error)
+
+
+def test_last_words_are_cut_and_reported_once() -> None:
+    header, payload = farewell("Desync: " + "ü" * 5000, 1, 3)
+    assert unpack(header, 1).length == len(payload) <= WORDS_LIMIT
+    once = aborted(farewell("Desync: parties differ", 1, 3)[1], 1, 3)
+    twice = aborted(farewell(f"Desync: {once}", 2, 3)[1], 2, 3)
+    assert isinstance(twice, Desync)
+    assert str(twice) == "parties differ (reported by party 1)"
+
+
+def test_names() -> None:
+    assert [name(1), name(1, 2), name(2, 2), name(4, 2), name(0xFFFF)] == [
+        "party 1", "party 1", "client 0", "client 2", "the dealer",
+    ]  # fmt: skip

@@ -1,0 +1,73 @@
+"""Parties as processes under the launcher, and what they said."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from mpc.errors import ConfigError
+from mpc.launch import launch
+
+ROOT = Path(__file__).resolve().parents[2]
+ENVIRONMENT = {
+    "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")]),
+    "OMP_NUM_THREADS": "1",
+    "PYTHONWARNINGS": "default",
+}
+PARTY = [sys.executable, "-m", "parties.party"]
+
+
+def script(text: str) -> list[str]:
+    """A process that runs Python text."""
+    return [sys.executable, "-c", text]
+
+
+class Launched:
+    """What the processes of one launch said, by name, and the launcher's error."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        parties: int,
+        *,
+        hears: Callable[[Launched, str, str], None] | None = None,
+        limit: float = 40.0,
+        **rest: Any,
+    ) -> None:
+        self.pids: list[int] = []
+        self.said: dict[str, list[str]] = {}
+        self.error: ConfigError | None = None
+
+        def output(name: str, line: str) -> None:
+            self.said.setdefault(name, []).append(line)
+            if hears is not None:
+                hears(self, name, line)
+
+        try:
+            launch(
+                command, parties, environment=ENVIRONMENT, limit=limit, output=output, started=self.pids.extend, **rest
+            )
+        except ConfigError as error:
+            self.error = error
+
+    def told(self, name: str) -> list[dict[str, Any]]:
+        """The JSON lines of a process."""
+        return [json.loads(line) for line in self.said.get(name, []) if line.startswith("{")]
+
+    def outcome(self, name: str) -> dict[str, Any]:
+        """Its only JSON line."""
+        told = self.told(name)
+        assert len(told) == 1, (name, self.said.get(name), self.error)
+        return told[0]
+
+
+def gone(pid: int) -> bool:
+    """No such process, or only its entry."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return True

@@ -1,0 +1,91 @@
+"""Parties as threads of one process, each with sockets of its own."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mpc.client import ClientProgram, serve
+from mpc.net.joining import listen
+from mpc.net.tcp import Tcp, TcpClient
+from mpc.session import Session
+
+from .programs import Program, seeded
+
+TOKEN = b"a token of tests"
+_PATIENCE = 40.0
+
+
+@dataclass
+class Outcome:
+    """How one thread ended."""
+
+    value: Any = None
+    error: BaseException | None = None
+
+
+def side_by_side(*calls: Callable[[], Any]) -> list[Outcome]:
+    """Run each call in a thread until all have ended."""
+    outcomes = [Outcome() for _ in calls]
+
+    def run(outcome: Outcome, call: Callable[[], Any]) -> None:
+        try:
+            outcome.value = call()
+        except BaseException as error:
+            outcome.error = error
+
+    threads = [threading.Thread(target=run, args=each, daemon=True) for each in zip(outcomes, calls, strict=True)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(_PATIENCE)
+    hanging = [i for i, thread in enumerate(threads) if thread.is_alive()]
+    assert not hanging, f"threads {hanging} hang"
+    return outcomes
+
+
+def over_tcp(
+    parties: int,
+    program: Program | Mapping[int, Program],
+    *,
+    clients: Mapping[str, Callable[[], ClientProgram] | Callable[[TcpClient], Any]] | None = None,
+    timeout: float = 20.0,
+) -> list[Outcome]:
+    """Run a program, or each party its own, at every party; then the outcomes of the clients."""
+    listeners = [listen() for _ in range(parties)]
+    addresses = [sock.getsockname() for sock in listeners]
+    roles = tuple(clients or ())
+
+    def party(node: int) -> Callable[[], Any]:
+        def run() -> Any:
+            transport = Tcp.join(
+                node, addresses, token=TOKEN, clients=len(roles), listener=listeners[node], timeout=timeout
+            )
+            with seeded(transport, roles=roles) as session:
+                return (program[node] if isinstance(program, Mapping) else program)(session)
+
+        return run
+
+    def client(node: int, behave: Callable[..., Any]) -> Callable[[], Any]:
+        def run() -> Any:
+            link = TcpClient.join(node, addresses, token=TOKEN, timeout=timeout)
+            return behave(link) if behave.__code__.co_argcount else serve(link, behave())
+
+        return run
+
+    calls = [party(node) for node in range(parties)]
+    calls += [client(parties + i, behave) for i, behave in enumerate((clients or {}).values())]
+    return side_by_side(*calls)
+
+
+def values(outcomes: list[Outcome]) -> list[Any]:
+    """The values of outcomes that are all good."""
+    for outcome in outcomes:
+        if outcome.error is not None:
+            raise outcome.error
+    return [outcome.value for outcome in outcomes]
+
+
+__all__ = ["TOKEN", "Outcome", "Session", "over_tcp", "side_by_side", "values"]
