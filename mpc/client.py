@@ -44,6 +44,11 @@ class Send:
         return words
 
 
+def link_text(kind: str, shape: tuple[int, ...], scale: int) -> str:
+    """What both ends of a client's link say of a message, so that a disagreement is found and named."""
+    return f"{kind} of shape {shape} with {scale} fraction bits"
+
+
 ClientProgram = Generator["Receive | Send", Any, Any]
 
 
@@ -90,14 +95,14 @@ def _name(wants: Receive | Send | None) -> str:
 
 
 class ClientLink(Protocol):
-    """A client's end of a transport."""
+    """A client's end of a transport; `what` says what a message carries and must be the same at both ends."""
 
     parties: int
 
-    def send(self, payloads: np.ndarray) -> None:
+    def send(self, payloads: np.ndarray, what: str) -> None:
         """Row p of (parties, n) bytes to party p."""
 
-    def receive(self, count: int) -> np.ndarray:
+    def receive(self, count: int, what: str) -> np.ndarray:
         """(parties, count) bytes, row p from party p."""
 
     def close(self, reason: str = "") -> None:
@@ -113,14 +118,14 @@ def serve(link: ClientLink, program: ClientProgram) -> Any:
             wants = program.send(reply)
             if isinstance(wants, Receive):
                 count = int(np.prod(wants.shape, dtype=np.int64))
-                rows = link.receive(8 * count).view(np.uint64)
+                rows = link.receive(8 * count, link_text("reveal", wants.shape, wants.scale)).view(np.uint64)
                 words = rows.sum(axis=0, dtype=np.uint64).reshape(wants.shape)
                 reply = ring.decode(words, wants.scale)
             else:
                 words = wants.words()
                 shares = prg.words((link.parties, words.size))
                 shares[0] += words.reshape(-1) - shares.sum(axis=0, dtype=np.uint64)
-                link.send(shares.view(np.uint8))
+                link.send(shares.view(np.uint8), link_text("input", words.shape, wants.scale))
                 reply = None
     except StopIteration as stop:
         link.close()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import ring
-from .client import HostedClient
+from .client import HostedClient, link_text
 from .errors import ConfigError
 from .ledger import EVERYONE
 from .net.transport import Stamp, Transport
@@ -66,7 +66,7 @@ class Exchange:
             if node < self._parties:
                 batches.setdefault(node, []).append(payload)
             elif isinstance(request, Reveal) and self._networked:
-                self._transport.send_to_client(node, stamp, payload)
+                self._transport.send_to_client(node, _reveal_text(request), payload)
         received: dict[int, np.ndarray] = {}
         if batches:
             self.round += 1
@@ -75,7 +75,7 @@ class Exchange:
             rows, received = self._transport.exchange(stamp, common, direct)
             received[_ALL] = rows
         self._book(requests, to, payloads)
-        return self._replies(requests, to, payloads, received, stamp)
+        return self._replies(requests, to, payloads, received)
 
     def _replies(
         self,
@@ -83,7 +83,6 @@ class Exchange:
         to: list[int],
         payloads: list[np.ndarray],
         received: dict[int, np.ndarray],
-        stamp: Stamp,
     ) -> list[Any]:
         replies, at = [], dict.fromkeys(to, 0)
         for request, node, payload in zip(requests, to, payloads):
@@ -97,7 +96,7 @@ class Exchange:
             elif isinstance(request, Reveal):
                 reply = self._revealed(request, rows, payload)
             else:
-                reply = self._input(request, node, stamp)
+                reply = self._input(request, node)
             if self._listener is not None:
                 self._listener(request, payload, reply)
             replies.append(reply)
@@ -147,7 +146,7 @@ class Exchange:
         values = ring.decode(_joint(request, rows), scale)
         return ring.as_torch(values) if request.torch else values
 
-    def _input(self, request: Input, node: int, stamp: Stamp) -> Share:
+    def _input(self, request: Input, node: int) -> Share:
         client = self._clients.get(request.role)
         if client is not None:
             words = client.give(request.shape, request.scale)
@@ -155,7 +154,8 @@ class Exchange:
             shares[0] += words - shares.sum(axis=0, dtype=np.uint64)
         else:
             count = 8 * int(np.prod(request.shape, dtype=np.int64))
-            shares = self._transport.receive_from_client(node, stamp, count).view(np.uint64).reshape(1, *request.shape)
+            what = link_text("input", request.shape, request.scale)
+            shares = self._transport.receive_from_client(node, what, count).view(np.uint64).reshape(1, *request.shape)
         return Share(self._session, shares, request.scale)
 
     def _book(self, requests: tuple[Request, ...], to: list[int], payloads: list[np.ndarray]) -> None:
@@ -178,6 +178,11 @@ class Exchange:
         at, signature = position(program), _digest(tuple(map(_signature, requests)))
         trail = self._session.trail
         return Stamp(self.round + 1, signature if trail is None else trail.with_position(signature, at), at)
+
+
+def _reveal_text(request: Reveal) -> str:
+    scale = 0 if isinstance(request.share, BinaryShare) else request.share.scale
+    return link_text("reveal", request.share.shape, scale)
 
 
 def _opened(request: Open, rows: np.ndarray, parties: int) -> np.ndarray:

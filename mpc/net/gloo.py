@@ -130,11 +130,11 @@ class Gloo:
             how = f"was silent for {self._timeout:g} s" if silent else "closed its connection: it died or was stopped,"
             raise PeerLost(f"party {q} {how} in round {stamp.round}", peer=q)
 
-    def send_to_client(self, node: int, stamp: Stamp, payload: np.ndarray) -> None:
+    def send_to_client(self, node: int, what: str, payload: np.ndarray) -> None:
         """Gloo connects the computing parties only."""
         raise ConfigError("gloo carries no clients: reveal to a party, or use the tcp transport")
 
-    def receive_from_client(self, node: int, stamp: Stamp, count: int) -> np.ndarray:
+    def receive_from_client(self, node: int, what: str, count: int) -> np.ndarray:
         """Gloo connects the computing parties only."""
         raise ConfigError("gloo carries no clients: share from a party, or use the tcp transport")
 

@@ -27,10 +27,10 @@ class Memory:
         """Every row is already here."""
         return common, dict(direct)
 
-    def send_to_client(self, node: int, stamp: Stamp, payload: np.ndarray) -> None:
+    def send_to_client(self, node: int, what: str, payload: np.ndarray) -> None:
         raise ConfigError("in memory, clients are programs in the same process: hand them to the session")
 
-    def receive_from_client(self, node: int, stamp: Stamp, count: int) -> np.ndarray:
+    def receive_from_client(self, node: int, what: str, count: int) -> np.ndarray:
         raise ConfigError("in memory, clients are programs in the same process: hand them to the session")
 
     def close(self, reason: str = "") -> None:

@@ -323,22 +323,23 @@ class Tcp(_Mesh):
             raise self._lost(peer, stamp)
         return count
 
-    def send_to_client(self, node: int, stamp: Stamp, payload: np.ndarray) -> None:
+    def send_to_client(self, node: int, what: str, payload: np.ndarray) -> None:
         """Send (1, n) bytes to a client."""
-        at = self._client_stamp(node, "down")
-        frame: list[bytes | memoryview] = [pack(Kind.DATA, self.node, at, payload.shape[1]), memoryview(payload[0])]
+        stamp = self._client_stamp(node, "down", what)
+        frame: list[bytes | memoryview] = [pack(Kind.DATA, self.node, stamp, payload.shape[1]), memoryview(payload[0])]
         if self._send(node, frame, stamp) is not None:
             raise self._broken(node, stamp)
 
-    def receive_from_client(self, node: int, stamp: Stamp, count: int) -> np.ndarray:
+    def receive_from_client(self, node: int, what: str, count: int) -> np.ndarray:
         """Receive (1, count) bytes from a client."""
         row = np.empty(HEADER_BYTES + count, np.uint8)
-        self._receive(node, row.data, self._client_stamp(node, "up"))
+        self._receive(node, row.data, self._client_stamp(node, "up", what))
         return row[None, HEADER_BYTES:]
 
-    def _client_stamp(self, node: int, way: str) -> Stamp:
+    def _client_stamp(self, node: int, way: str, what: str) -> Stamp:
+        """The count-th message of this link in this direction; its position is what it carries."""
         count = self._client_rounds[node, way] = self._client_rounds.get((node, way), 0) + 1
-        return Stamp(count, bytes(8), "client")
+        return Stamp(count, bytes(8), what)
 
 
 class TcpClient(_Mesh):
@@ -367,19 +368,19 @@ class TcpClient(_Mesh):
             raise
         return cls(node, parties, peers, timeout)
 
-    def send(self, payloads: np.ndarray) -> None:
+    def send(self, payloads: np.ndarray, what: str) -> None:
         """Row p to party p."""
         self._sent += 1
-        stamp = Stamp(self._sent, bytes(8), "client")
+        stamp = Stamp(self._sent, bytes(8), what)
         for party, payload in enumerate(payloads):
             frame: list[bytes | memoryview] = [pack(Kind.DATA, self.node, stamp, payload.size), memoryview(payload)]
             if self._send(party, frame, stamp) is not None:
                 raise self._broken(party, stamp)
 
-    def receive(self, count: int) -> np.ndarray:
+    def receive(self, count: int, what: str) -> np.ndarray:
         """(parties, count) bytes, row p from party p."""
         self._received += 1
-        stamp = Stamp(self._received, bytes(8), "client")
+        stamp = Stamp(self._received, bytes(8), what)
         rows = np.empty((self.parties, HEADER_BYTES + count), np.uint8)
         for party in range(self.parties):
             self._receive(party, memoryview(rows[party]), stamp)

@@ -49,10 +49,10 @@ class Transport(Protocol):
         Gives (parties, n), and for each hosted q in `direct` its (parties, m): row p is what party p sent.
         """
 
-    def send_to_client(self, node: int, stamp: Stamp, payload: np.ndarray) -> None:
+    def send_to_client(self, node: int, what: str, payload: np.ndarray) -> None:
         """Send (1, n) bytes to a client."""
 
-    def receive_from_client(self, node: int, stamp: Stamp, count: int) -> np.ndarray:
+    def receive_from_client(self, node: int, what: str, count: int) -> np.ndarray:
         """Receive (1, count) bytes from a client."""
 
     def close(self, reason: str = "") -> None:

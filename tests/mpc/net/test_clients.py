@@ -106,7 +106,7 @@ def test_a_client_that_waits_for_another_shape_is_a_desync() -> None:
 
     *parties, client = over_tcp(2, reveals, clients={"patient": waits})
     assert isinstance(client.error, Desync)
-    assert "client 0 in round 1 at client with 24 bytes" in str(client.error)
+    assert "client 0 in round 1 at reveal of shape (3,) with 20 fraction bits" in str(client.error)
     for outcome in parties:
         assert isinstance(outcome.error, Desync), outcome
 

@@ -108,7 +108,7 @@ before = session.transport.frame_bytes
 session.run(rounds(session, 5, (16,)))
 headers = [session.transport.frame_bytes - before, session.meter.total.frame_bytes - before]
 addresses, refusals = listens(), []
-for call in (lambda: session.transport.send_to_client(2, None, np.zeros((1, 8), np.uint8)),
+for call in (lambda: session.transport.send_to_client(2, "", np.zeros((1, 8), np.uint8)),
              lambda: session.run(asks())):
     try:
         call()
