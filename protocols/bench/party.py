@@ -30,7 +30,7 @@ def main() -> None:
     chosen = {case.name.replace("/", "-"): case for case in cases(quick=options.quick)}
     rows = []
     with Session(transport, InsecureSeededDealer(here.parties, 0, party=here.node)) as idle:
-        micro = time_exchange(idle, 20 * options.repeats)
+        micro = time_exchange(idle, 200 * options.repeats)
         rows.append(Row("exchange", here.parties, here.transport, 8, 1, 8 * (here.parties - 1), 0, micro, None))
         for folder in sorted(options.material.iterdir()):
             case = chosen[folder.name]
