@@ -81,8 +81,8 @@ def adopt(descriptor: int) -> socket.socket:
 
 
 def call_dealer(party: int, address: Address, token: bytes, timeout: float = DEFAULT_TIMEOUT) -> Channel:
-    """A party's connection to the dealer."""
-    return Channel(call(party, DEALER_NODE, address, token, time.monotonic() + timeout), "the dealer")
+    """A party's connection to the dealer, which listens before any party is started."""
+    return Channel(call(party, DEALER_NODE, address, token, time.monotonic() + timeout, patient=False), "the dealer")
 
 
 def await_parties(

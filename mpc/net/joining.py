@@ -53,9 +53,16 @@ def check_loopback(address: Address) -> None:
 
 
 def call(
-    node: int, other: int, address: Address, token: bytes, deadline: float, parties: int | None = None
+    node: int,
+    other: int,
+    address: Address,
+    token: bytes,
+    deadline: float,
+    parties: int | None = None,
+    *,
+    patient: bool = True,
 ) -> socket.socket:
-    """Connect to a node that may not listen yet."""
+    """Connect to a node that may not listen yet; not patient: to one that must be listening already."""
     check_loopback(address)
     while True:
         sock = socket.socket()
@@ -70,7 +77,7 @@ def call(
             return sock
         except OSError as error:
             sock.close()
-            if time.monotonic() + 0.05 > deadline:
+            if not patient or time.monotonic() + 0.05 > deadline:
                 who = f"{name(other, parties)} at {address[0]}:{address[1]}"
                 raise PeerLost(f"{who} did not answer: is it started?", peer=other) from error
             time.sleep(0.02)

@@ -18,7 +18,7 @@ from offline import deal
 
 from . import peer
 from .cases import Case, cases
-from .measure import WARM_UPS, Prepared, Row, plan_case, time_case, time_plain
+from .measure import WARM_UPS, Prepared, Row, plan_case, time_case, time_dealing, time_plain
 from .report import as_json, missed, save
 
 _EXAMPLES = """examples:
@@ -75,10 +75,12 @@ def measure(options: argparse.Namespace) -> tuple[list[Row], str]:
         _say(note)
     rows: list[Row] = []
     for parties in options.parties:
+        dealing = {(case.op, case.size): time_dealing(plan_case(case, parties)) for case in chosen}
         for transport in ("memory", "tcp", "gloo"):
             _say(f"N = {parties}, {transport}: {len(chosen)} operations")
             run = _memory(chosen, parties, repeats) if transport == "memory" else None
-            rows += run if run is not None else _processes(chosen, parties, transport, repeats, options.quick)
+            run = run if run is not None else _processes(chosen, parties, transport, repeats, options.quick)
+            rows += [replace(row, offline_microseconds=dealing.get((row.op, row.size))) for row in run]
         if not note and not options.no_peer:
             _say(f"N = {parties}, CrypTen")
             rows = _beside(rows, peer.measure(parties, min(repeats, 9)), chosen, parties)

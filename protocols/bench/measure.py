@@ -12,7 +12,7 @@ from mpc.correlations import Correlation, layout
 from mpc.net.transport import Stamp
 from mpc.rounds import Open, Rounds
 from mpc.session import Session
-from offline import InProcessDealer, Plan, Recorder
+from offline import InProcessDealer, Plan, Recorder, TrustedDealer
 
 from .cases import Case
 
@@ -32,6 +32,7 @@ class Row:
     offline_bytes: int
     microseconds: float
     plain_microseconds: float | None
+    offline_microseconds: float | None = None
     peer_microseconds: float | None = None
     peer_rounds: int | None = None
 
@@ -72,6 +73,17 @@ def time_case(session: Session, case: Case, repeats: int) -> tuple[int, int, flo
     rounds, sent = session.meter.total.rounds, session.meter.total.sent_bytes
     slowest = session.run(_all_times(session, nanoseconds)).max(axis=0)
     return rounds, sent, float(np.median(slowest)) / 1e3
+
+
+def time_dealing(plan: Plan) -> float:
+    """Median microseconds in which a dealer makes one step's corrections."""
+    dealer, spent = TrustedDealer(plan.parties), []
+    for _ in range(9):
+        started = time.perf_counter_ns()
+        for item in plan.items:
+            dealer.corrections(item)
+        spent.append(time.perf_counter_ns() - started)
+    return float(np.median(spent)) / 1e3
 
 
 def time_exchange(session: Session, repeats: int) -> float:

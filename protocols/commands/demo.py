@@ -91,18 +91,19 @@ def _demo(options: argparse.Namespace) -> None:
 
 def _clinic(options: argparse.Namespace, party: int, parties: int) -> None:
     own = recoveries(party, options.seed)
-    heard: list[bytes] = []
+    heard: list[str] = []
 
     def listener(request: Request, sent: np.ndarray, reply: Any) -> None:
         if isinstance(request, Open):
-            heard.append(np.ascontiguousarray(reply).tobytes())
+            heard.extend(
+                f"{int(word):0{-(-request.bits // 4)}x} (of {request.bits} bits)" for word in reply.reshape(-1)
+            )
 
     with Session(join(), source_for(party, None), listener=listener) as session:
         best = session.run(best_treatment(session, own))
         cost = session.meter.total
-        opened = b"".join(heard)
         print(f"my own numbers        {own.tolist()}")
-        print(f"opened to me, masked  {opened[:12].hex(' ')} ... {len(opened)} bytes, all uniform noise")
+        print(f"opened to me, masked  {heard[0]}, {heard[1]}, ... {len(heard)} words, each uniform noise")
         print(f"the result            {_TREATMENTS[int(best.argmax())]}")
         print(f"cost                  {cost.rounds} rounds, {cost.sent_bytes} bytes sent, {1e3 * cost.seconds:.1f} ms")
         for entry in session.ledger:

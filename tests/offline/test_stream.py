@@ -420,3 +420,12 @@ def test_keys_are_not_shown_and_not_pickled() -> None:
                 dump(sources[0])
         assert repr(sources[0]) == "StreamSource(party=0, program='step')"
         assert all(key not in source.statement() for source in sources)
+
+
+def test_a_dealer_that_is_gone_is_said_at_once() -> None:
+    """It listens before any party starts, so a refused connection is not tried again until the timeout."""
+    listener = listen()
+    address = listener.getsockname()
+    listener.close()
+    with pytest.raises(PeerLost, match="the dealer"):
+        call_dealer(0, address, b"token", timeout=1e6)

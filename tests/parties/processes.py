@@ -11,6 +11,7 @@ from typing import Any
 
 from mpc.errors import ConfigError
 from mpc.launch import launch
+from mpc.net.joining import listen
 
 ROOT = Path(__file__).resolve().parents[2]
 ENVIRONMENT = {
@@ -71,3 +72,9 @@ def gone(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except (FileNotFoundError, ProcessLookupError):
         return True
+
+
+def free_port() -> str:
+    """A port that nobody listens on now."""
+    with listen() as listener:
+        return str(listener.getsockname()[1])

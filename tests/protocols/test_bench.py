@@ -15,9 +15,9 @@ from protocols.bench.report import GOALS, as_json, as_markdown, missed
 ROOT = Path(__file__).resolve().parents[2]
 KEYS = {
     "op", "parties", "transport", "size", "rounds", "bytes_per_party", "offline_bytes", "microseconds",
-    "plain_microseconds", "peer_microseconds", "peer_rounds",
+    "plain_microseconds", "offline_microseconds", "peer_microseconds", "peer_rounds",
 }  # fmt: skip
-ROW = Row("argmax", 2, "tcp", 10, 4, 505, 33040, 500.0, 2.0, 100_000.0, 57)
+ROW = Row("argmax", 2, "tcp", 10, 4, 505, 33040, 500.0, 2.0, 300.0, 100_000.0, 57)
 
 
 def test_quick_bench_prints_one_document() -> None:
@@ -55,5 +55,5 @@ def test_missed_goals_are_said() -> None:
 
 def test_report_has_the_ratio_and_survives_an_empty_peer_column() -> None:
     page = as_markdown([ROW, replace(ROW, op="sqrt", peer_microseconds=None, peer_rounds=None)], "")
-    assert "| argmax | 10 | 500 | 100,000 | 200.0 | 40 | 4 | 57 |" in page
+    assert "| argmax | 10 | 500 | 100,000 | 200.0 | 40 | 125.0 | 4 | 57 |" in page
     assert json.loads(as_json([ROW]))[0]["offline_bytes"] == 33040

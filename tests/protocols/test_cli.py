@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from parties.processes import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT = 60
@@ -103,7 +104,8 @@ def test_torchrun_starts_parties(tmp_path: Path) -> None:
     masked("offline", "plan", "product", "--parties", "2", "-o", str(plan))
     masked("offline", "deal", str(plan), "--steps", "2", "--out", str(home))
     done = masked(
-        "--standalone", "--nproc-per-node", "2", "-m", "protocols", "product", "--material", str(home), "--json",
+        "--master-addr", "127.0.0.1", "--master-port", free_port(), "--nproc-per-node", "2",
+        "-m", "protocols", "product", "--material", str(home), "--json",
         program=("-m", "torch.distributed.run"),
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
