@@ -77,7 +77,7 @@ def test_torchrun_runs_a_session_and_ends_in_peace(tmp_path: Path, how: str) -> 
     file.write_text(TORCHRUN)
     torchrun = Path(sys.executable).parent / "torchrun"
     done = subprocess.run(
-        [str(torchrun), "--master-addr", "127.0.0.1", "--master-port", free_port(), "--nproc-per-node", "2", str(file), how],
+        [str(torchrun), "--master-addr", "127.0.0.1", "--master-port", free_port(), "--nproc-per-node", "2", file, how],
         env={**ENVIRONMENT, "PATH": "/usr/bin:/bin"}, capture_output=True, text=True, timeout=90, check=False, cwd=ROOT,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
