@@ -53,41 +53,58 @@ ClientProgram = Generator["Receive | Send", Any, Any]
 
 
 class HostedClient:
-    """A client in the same process as all parties, stepped when the program meets it."""
+    """A client in the same process as all parties.
+
+    It goes on when it learns something, and otherwise only when the program meets it again: what it sends is worked out
+    no earlier than it is asked for.
+    """
 
     def __init__(self, role: str, program: ClientProgram) -> None:
         self.role = role
         self._program = program
         self._wants: Receive | Send | None = None
-        self.result: Any = None
-        self._step(None)
+        self._due = True  # whether it stands at a yield that has been answered, or before its first
+
+    def _meet(self) -> Receive | Send | None:
+        """What it wants now."""
+        if self._due:
+            self._step(None)
+        return self._wants
 
     def _step(self, reply: Any) -> None:
+        self._due = False
         try:
             self._wants = self._program.send(reply)
-        except StopIteration as stop:
-            self._wants, self.result = None, stop.value
+        except StopIteration:
+            self._wants = None
 
     def learn(self, words: np.ndarray, scale: int) -> None:
         """Hand it a reveal."""
-        if not isinstance(self._wants, Receive):
-            raise ConfigError(f"a value is revealed to {self.role!r}, which waits for {_name(self._wants)}")
-        if self._wants.shape != words.shape or self._wants.scale != scale:
+        wants = self._meet()
+        if not isinstance(wants, Receive):
+            raise ConfigError(f"a value is revealed to {self.role!r}, which waits for {_name(wants)}")
+        if wants.shape != words.shape or wants.scale != scale:
             raise ConfigError(
-                f"{self.role!r} waits for shape {self._wants.shape} at scale {self._wants.scale}, "
+                f"{self.role!r} waits for shape {wants.shape} at scale {wants.scale}, "
                 f"revealed is {words.shape} at {scale}"
             )
         self._step(ring.decode(words, scale))
 
     def give(self, shape: tuple[int, ...], scale: int) -> np.ndarray:
         """Take the value it sends."""
-        if not isinstance(self._wants, Send):
-            raise ConfigError(f"the parties wait for an input of {self.role!r}, which waits for {_name(self._wants)}")
-        if self._wants.scale != scale:
-            raise RangeError(f"{self.role!r} sends {self._wants.scale} fraction bits, the parties wait for {scale}")
-        words = self._wants.words(shape)
-        self._step(None)
+        wants = self._meet()
+        if not isinstance(wants, Send):
+            raise ConfigError(f"the parties wait for an input of {self.role!r}, which waits for {_name(wants)}")
+        if wants.scale != scale:
+            raise RangeError(f"{self.role!r} sends {wants.scale} fraction bits, the parties wait for {scale}")
+        words = wants.words(shape)
+        self._due = True
         return words
+
+    def finish(self) -> None:
+        """Let it do what follows its last answer."""
+        if self._due:
+            self._step(None)
 
 
 def _name(wants: Receive | Send | None) -> str:

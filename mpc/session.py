@@ -61,10 +61,10 @@ class Session:
         nodes = {role: self.parties + i for i, role in enumerate(names)}
         if clients and len(self.hosted) < self.parties:
             raise ConfigError("on a network each client is a process of its own: name it in roles")
-        hosted_clients = {role: HostedClient(role, program) for role, program in (clients or {}).items()}
+        self._clients = {role: HostedClient(role, program) for role, program in (clients or {}).items()}
         with _TellsPeers(transport):
             self._pairs: PairStreams = agree_on_pairs(transport, source, pair_keys, names)
-        self._exchange = Exchange(self, transport, self._pairs, nodes, hosted_clients, listener)
+        self._exchange = Exchange(self, transport, self._pairs, nodes, self._clients, listener)
 
     @classmethod
     def simulate(
@@ -146,14 +146,19 @@ class Session:
                 self.meter.total.seconds += time.perf_counter() - started
 
     def close(self) -> None:
-        """Leave in peace."""
+        """Leave in peace; clients in this process do what follows their last answer."""
+        for client in self._clients.values():
+            client.finish()
         self.transport.close()
 
     def __enter__(self) -> Session:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
-        self.transport.close(reason=_reason(kind, error))
+        if kind is None:
+            self.close()
+        else:
+            self.transport.close(reason=_reason(kind, error))
 
     def __repr__(self) -> str:
         return f"Session(parties={self.parties}, hosted={self.hosted}, round={self.round})"

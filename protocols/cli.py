@@ -8,11 +8,12 @@ from collections.abc import Sequence
 
 from mpc.errors import MaskedError
 
-from .commands import demo, material, operation
+from .commands import demo, material, programs
 
 COMMANDS = ("demo", "run", "launch", "offline", "dealer")
 _EXAMPLES = """examples:
   masked demo                                        three parties in three processes, and what each learned
+  masked run ppcb --steps 500 --plot runs/reward.png  the private contextual bandit on digits, and its reward curve
   masked run argmax --size 10 --parties 3            one operation, all parties simulated in this process
   masked launch argmax --size 10 --parties 3         the same with a process for each party and one for the dealer
   masked offline plan argmax --parties 3 -o plan.json
@@ -32,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     demo.register(commands)
-    operation.register(commands)
+    programs.register(commands)
     material.register(commands)
     options = parser.parse_args(arguments)
     try:

@@ -6,6 +6,7 @@ from .draw import draw
 from .functions import (
     exponential,
     exponential_table,
+    newton_reciprocal,
     reciprocal,
     reciprocal_newton,
     reciprocal_published,
@@ -26,13 +27,13 @@ from .sign import (
     sign_by_circuit,
     sign_by_tables,
 )
-from .truncate import truncate, truncate_published, wraps
+from .truncate import truncate, truncate_published, truncate_to, wraps
 
 __all__ = [
     "Compare", "Keys", "Lines", "add_binary", "argmax", "argmax_published", "argmax_tournament", "bilinear",
     "bit_to_arithmetic", "conjunction", "curve", "draw", "einsum", "equal", "exponential", "exponential_table",
-    "inverse", "is_negative", "is_zero", "less", "lookup", "matmul", "max_value", "outer", "product", "reciprocal",
-    "reciprocal_newton", "reciprocal_published", "sign_by_circuit", "sign_by_tables", "square", "square_root",
-    "square_root_helba", "square_root_newton", "to_arithmetic", "to_binary", "truncate", "truncate_published",
-    "unique_keys", "wraps",
+    "inverse", "is_negative", "is_zero", "less", "lookup", "matmul", "max_value", "newton_reciprocal", "outer",
+    "product", "reciprocal", "reciprocal_newton", "reciprocal_published", "sign_by_circuit", "sign_by_tables",
+    "square", "square_root", "square_root_helba", "square_root_newton", "to_arithmetic", "to_binary", "truncate",
+    "truncate_published", "truncate_to", "unique_keys", "wraps",
 ]  # fmt: skip

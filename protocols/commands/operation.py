@@ -28,27 +28,34 @@ from ..bench.measure import plan_case
 from .dealing import dealer_beside, source_for
 
 
-def register(commands: Any) -> None:
-    """Add `run` and `launch`."""
-    run = commands.add_parser("run", help="run an operation, all parties simulated in this process")
-    run.set_defaults(run=_run)
-    spawn = commands.add_parser("launch", help="run an operation, a process for each party")
-    spawn.set_defaults(run=_launch)
-    for parser in (run, spawn):
-        add_operation(parser)
-        parser.add_argument("--steps", type=int, default=1, help="how often the operation runs (1)")
-        parser.add_argument("--seed", type=int, default=0, help="of the inputs, never of the masks (0)")
-        parser.add_argument("--json", action="store_true", help="print one JSON document instead of text")
-        parser.add_argument("--transport", choices=["tcp", "gloo"], default="tcp", help="how processes talk (tcp)")
-        parser.add_argument("--material", type=Path, help="draw from the stores below this directory")
-        parser.add_argument("--session", default="local", help="the session that the stores were dealt for (local)")
-        parser.add_argument("--timeout", type=float, default=60.0, help="seconds until a silent peer is lost (60)")
+def register(run: Any, launch_: Any) -> None:
+    """Add every operation to the programs of `run` and `launch`."""
+    for name in names():
+        for programs, command in ((run, _run), (launch_, _launch)):
+            parser = programs.add_parser(name, help="an operation of the protocol book, checked against plaintext")
+            parser.set_defaults(run=command, operation=name)
+            _size(parser)
+            parser.add_argument("--steps", type=int, default=1, help="how often the operation runs (1)")
+            parser.add_argument("--seed", type=int, default=0, help="of the inputs, never of the masks (0)")
+            parser.add_argument("--json", action="store_true", help="print one JSON document instead of text")
+            parser.add_argument("--transport", choices=["tcp", "gloo"], default="tcp", help="how processes talk (tcp)")
+            parser.add_argument("--material", type=Path, help="draw from the stores below this directory")
+            parser.add_argument("--session", default="local", help="the session the stores were dealt for (local)")
+            parser.add_argument("--timeout", type=float, default=60.0, help="seconds until a silent peer is lost (60)")
+
+
+def names() -> list[str]:
+    """The operations of the table."""
+    return sorted({case.op for case in cases()})
 
 
 def add_operation(parser: argparse.ArgumentParser) -> None:
-    """The options that choose an operation, its size and the parties."""
-    names = sorted({case.op for case in cases()})
-    parser.add_argument("operation", choices=names, metavar="OPERATION", help=", ".join(names))
+    """The arguments that choose an operation, its size and the parties."""
+    parser.add_argument("operation", choices=names(), metavar="OPERATION", help=", ".join(names()))
+    _size(parser)
+
+
+def _size(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--size", type=int, help="arms of argmax; other operations come in the size they list")
     parser.add_argument("--parties", type=int, default=3, help="how many computing parties (3)")
 

@@ -1,0 +1,69 @@
+"""Where rewards come from.  Knows contexts and chances; no policy.
+
+An environment is a table: contexts, one per row, and for each the chance of a reward under every arm.  An episode
+is a sequence of rows with all outcomes drawn beforehand: two policies that pull the same arms are paid the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+DATA_SETS = ("digits", "mnist", "synthetic")
+
+
+@dataclass(frozen=True)
+class Environment:
+    """contexts: (n, dim) with norm at most 1; chances: (n, arms) in [0, 1]."""
+
+    name: str
+    contexts: np.ndarray
+    chances: np.ndarray
+
+    @property
+    def arms(self) -> int:
+        return self.chances.shape[1]
+
+    @property
+    def dim(self) -> int:
+        return self.contexts.shape[1]
+
+    def episode(self, steps: int, seed: int) -> Episode:
+        """Rows in random order, each once before any comes again, and the outcome of every arm at every step."""
+        rng = np.random.default_rng(seed)
+        rounds = -(-steps // len(self.contexts))
+        rows = np.concatenate([rng.permutation(len(self.contexts)) for _ in range(rounds)])[:steps]
+        paid = rng.random((steps, self.arms)) < self.chances[rows]
+        return Episode(self.contexts[rows], paid.astype(np.float64))
+
+
+@dataclass(frozen=True)
+class Episode:
+    """contexts: (steps, dim); outcomes: (steps, arms), what each arm would pay."""
+
+    contexts: np.ndarray
+    outcomes: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.contexts)
+
+
+def gaussian_kernel(name: str, contexts: np.ndarray, centres: np.ndarray, sigma: float = 0.5) -> Environment:
+    """An arm for each centre, P(reward | arm a, x) = e^(-|c_a - x|^2 / 2 sigma^2) / their sum over the arms."""
+    squared = ((contexts[:, None] - centres[None]) ** 2).sum(axis=-1)
+    weights = np.exp(-(squared - squared.min(axis=1, keepdims=True)) / (2.0 * sigma**2))
+    return Environment(name, contexts, weights / weights.sum(axis=1, keepdims=True))
+
+
+def unit_rows(values: np.ndarray) -> np.ndarray:
+    """Rows scaled to norm 1; a zero row stays zero."""
+    norms = np.linalg.norm(values, axis=1, keepdims=True)
+    return values / np.where(norms > 0, norms, 1.0)
+
+
+def synthetic_linear(arms: int, dim: int, *, rows: int = 5000, seed: int = 0) -> Environment:
+    """Chances that are linear in the context: (1 + <theta_a, x>) / 2 with unit theta and x."""
+    rng = np.random.default_rng(seed)
+    contexts, thetas = unit_rows(rng.normal(size=(rows, dim))), unit_rows(rng.normal(size=(arms, dim)))
+    return Environment("synthetic", contexts, 0.5 * (1.0 + contexts @ thetas.T))

@@ -1,0 +1,142 @@
+"""`masked run ppcb`: the private contextual bandit, simulated, with its plaintext twin beside it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from bandits.environments import DATA_SETS
+from bandits.privacy import eta_bound, eta_per_step
+from mpc.errors import ConfigError
+
+from ..ppcb.program import Settings
+from ..ppcb.simulate import Run, simulate
+
+
+def register(programs: Any) -> None:
+    """Add `ppcb`."""
+    parser = programs.add_parser("ppcb", help="the private contextual bandit, on a data set")
+    parser.add_argument("--data", default="digits", help=f"{', '.join(DATA_SETS)} (digits)")
+    parser.add_argument("--data-dir", type=Path, help="the folder with the files of a data set that is not embedded")
+    parser.add_argument("--arms", type=int, default=10, help="how many arms (10)")
+    parser.add_argument("--dim", type=int, default=20, help="dimensions of a context (20)")
+    parser.add_argument("--steps", type=int, default=500, help="how long to play (500)")
+    parser.add_argument("--parties", type=int, default=3, help="computing parties, who own the features (3)")
+    parser.add_argument("--eps", type=float, default=0.1, help="how often to explore (0.1)")
+    parser.add_argument("--seed", type=int, default=1, help="of contexts and rewards, never of masks (1)")
+    parser.add_argument("--replicas", type=int, default=1, help="independent bandits in one run (1)")
+    parser.add_argument("--ridge", type=float, default=1.0, help="the regulariser (1)")
+    parser.add_argument("--newton", type=int, default=0, help="Newton iterations behind the reciprocal's table (0)")
+    parser.add_argument("--state-bits", type=int, default=20, help="fraction bits of the regressions (20)")
+    parser.add_argument("--plot", type=Path, help="write the reward curve to this PNG")
+    parser.add_argument("--json", action="store_true", help="print one JSON document instead of text")
+    parser.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> None:
+    if options.parties < 2 or options.steps < 1:
+        raise ConfigError(f"at least 2 parties and 1 step, not {options.parties} and {options.steps}")
+    if options.parties > options.dim:
+        raise ConfigError(f"{options.parties} owners of {options.dim} features: each owns at least one")
+    settings = Settings(
+        arms=options.arms, dim=options.dim, eps=options.eps, replicas=options.replicas, ridge=options.ridge,
+        newton=options.newton, state_bits=options.state_bits,
+    )  # fmt: skip
+    from bandits.data import DataError, load  # scikit-learn takes a second to import, and no other command needs it
+
+    try:
+        environment = load(options.data, arms=options.arms, dim=options.dim, data=options.data_dir)
+    except DataError as error:
+        raise ConfigError(str(error)) from error
+    progress = _Progress(options.steps)
+    run = simulate(
+        environment, settings, parties=options.parties, steps=options.steps, seed=options.seed, progress=progress
+    )
+    progress.end()
+    if options.plot is not None:
+        from ..ppcb.plots import reward_curve
+
+        reward_curve(run, options.plot)
+    print(json.dumps(document(run, options.seed), indent=1) if options.json else _text(run, options.plot))
+
+
+def document(run: Run, seed: int) -> dict[str, Any]:
+    """The run as other tools read it; averages and differences of all replicas, first_difference of the earliest."""
+    first = min(run.differences, key=lambda difference: difference.step, default=None)
+    eta = eta_per_step(run.settings.arms, run.settings.eps)
+    return {
+        "steps": run.steps,
+        "parties": run.parties,
+        "arms": run.settings.arms,
+        "dim": run.settings.dim,
+        "eps": run.settings.eps,
+        "seed": seed,
+        "replicas": run.settings.replicas,
+        "average_reward": float(run.rewards.mean()),
+        "twin_average_reward": float(run.twin_rewards.mean()),
+        "first_difference": None if first is None else {"step": first.step, "gap": first.gap},
+        "rounds_per_step": run.cost.rounds / run.steps,
+        "client_hops_per_step": run.cost.client_hops / run.steps,
+        "bytes_per_step_per_party": run.cost.opened_bytes / run.steps,
+        "sent_bytes_per_step_per_party": run.cost.sent_bytes / run.steps,
+        "offline_bytes_per_step": run.offline_bytes / run.steps,
+        "seconds_per_step": (run.cost.seconds - run.offline_seconds) / run.steps,
+        "offline_seconds_per_step": run.offline_seconds / run.steps,
+        "eta_per_step": eta if math.isfinite(eta) else None,
+        "ledger": [asdict(entry) for entry in run.ledger],
+    }
+
+
+def _text(run: Run, plot: Path | None) -> str:
+    facts = document(run, 0)
+    eta, bound = eta_per_step(run.settings.arms, run.settings.eps), eta_bound(run.settings.arms, run.settings.eps)
+    if run.differences:
+        where = ", ".join(f"replica {d.replica} at step {d.step}, gap {d.gap:.2g}" for d in run.differences[:5])
+        same = f"differs from the twin, where two scores were closer than fixed point can tell: {where}"
+    else:
+        same = "pulled the same arms as its plaintext twin at every step"
+    rows = [
+        f"{run.steps} steps, {run.settings.arms} arms, {run.parties} parties, {run.settings.replicas} replicas; {same}",
+        f"average reward {facts['average_reward']:.4f}, twin {facts['twin_average_reward']:.4f}",
+        f"a step took {facts['rounds_per_step']:g} rounds, {facts['bytes_per_step_per_party']:,.0f} bytes from each "
+        f"party to each other and {1e3 * facts['seconds_per_step']:.2f} ms;",
+        f"offline, {facts['offline_bytes_per_step']:,.0f} bytes and {1e3 * facts['offline_seconds_per_step']:.2f} ms",
+        "",
+        "who learned what",
+        *(f"  {entry.role} learned {entry.what} ({entry.count} values): {entry.why}" for entry in run.ledger),
+        "  payer knew the rewards: it shared them",
+        "",
+        f"each pulled arm is {eta:.3f}-differentially private in its context (at most log(A / eps) = {bound:.3f}),",
+        "against everyone but the dealer, who draws the coins",
+    ]
+    return "\n".join(rows + ([f"\nreward curve: {plot}"] if plot is not None else []))
+
+
+class _Progress:
+    """A line on stderr: rewritten on a terminal, every ten seconds elsewhere; silent in the first two seconds."""
+
+    def __init__(self, steps: int) -> None:
+        self._steps = steps
+        self._started = self._said = time.monotonic()
+        self._shown = False
+
+    def __call__(self, done: int, reward: float) -> None:
+        now = time.monotonic()
+        live = sys.stderr.isatty()
+        if now - self._started < 2.0 or now - self._said < (0.2 if live else 10.0):
+            return
+        self._said, self._shown = now, True
+        each = (now - self._started) / done
+        line = f"step {done:,} of {self._steps:,}  reward {reward:.4f}  {1e3 * each:.2f} ms a step  "
+        line += f"{each * (self._steps - done):.0f} s left"
+        print(f"\r{line}  " if live else line, end="" if live else "\n", file=sys.stderr, flush=True)
+
+    def end(self) -> None:
+        if self._shown and sys.stderr.isatty():
+            print(file=sys.stderr)

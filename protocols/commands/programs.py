@@ -1,0 +1,16 @@
+"""`masked run PROGRAM` and `masked launch PROGRAM`: which programs there are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import contextual, operation
+
+
+def register(commands: Any) -> None:
+    """Add `run` and `launch` with their programs."""
+    run = commands.add_parser("run", help="run a program, all parties simulated in this process")
+    launch = commands.add_parser("launch", help="run a program, a process for each party")
+    run_programs = run.add_subparsers(dest="program", metavar="PROGRAM", required=True)
+    contextual.register(run_programs)
+    operation.register(run_programs, launch.add_subparsers(dest="program", metavar="PROGRAM", required=True))

@@ -1,0 +1,27 @@
+"""Pictures of a run.  The door to matplotlib."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+
+from .simulate import Run
+
+matplotlib.use("Agg")
+from matplotlib import pyplot as plt
+
+
+def reward_curve(run: Run, path: Path) -> None:
+    """Average reward so far against steps: the private run, and its plaintext twin below it."""
+    steps = np.arange(1, run.steps + 1)
+    figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
+    for rewards, label, style in ((run.twin_rewards, "plaintext twin", "--"), (run.rewards, "private", "-")):
+        mean = (rewards.cumsum(axis=0) / steps[:, None]).mean(axis=1)
+        axes.plot(steps, mean, style, label=label)
+    axes.set(xlabel="step", ylabel="average reward so far", title=f"eps = {run.settings.eps:g}, {run.parties} parties")
+    axes.legend()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=120)
+    plt.close(figure)

@@ -1,0 +1,46 @@
+"""A dealer that also keeps the exploration coins it dealt.  For experiments on one machine: it checks the twin.
+
+The coins decide which arms an epsilon-greedy run explores.  Whoever has them can tell exploring steps from greedy
+ones, so this dealer is never one that parties use.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Sequence
+
+import numpy as np
+
+from bandits.linear import Choice
+from mpc.correlations import ChoiceNoise, Correlation, layout
+from mpc.ops import Keys
+from offline import InProcessDealer
+
+
+class WitnessDealer(InProcessDealer):
+    """An in-process dealer whose coins the plaintext twin replays; it also counts its bytes and seconds."""
+
+    def __init__(self, parties: int, *, keys: Sequence[bytes] | None = None, own_key: bytes | None = None) -> None:
+        super().__init__(parties, keys=keys, own_key=own_key)
+        self.choices: deque[Choice] = deque()
+        self.dealt_bytes = 0
+        self.seconds = 0.0
+
+    def make(self, item: Correlation) -> np.ndarray:
+        """Make an item, and keep the coins of a choice."""
+        started = time.perf_counter()
+        rows = super().make(item)
+        self.seconds += time.perf_counter() - started
+        self.dealt_bytes += layout(item).dealt_bytes
+        if isinstance(item, ChoiceNoise):
+            (noise,) = layout(item).views(rows)
+            self.choices.append(_coins(noise.sum(axis=0, dtype=np.uint64), item))
+        return rows
+
+
+def _coins(noise: np.ndarray, item: ChoiceNoise) -> Choice:
+    tie = Keys(item.shape[-1], 2).tie
+    order = noise >> np.uint64(item.high)
+    ties = noise & np.uint64((1 << tie) - 1)
+    return Choice(np.asarray(order.any(axis=-1)), order.astype(np.int64), ties.astype(np.int64))
