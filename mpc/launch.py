@@ -28,6 +28,7 @@ from .net.transport import DEFAULT_TIMEOUT, Transport, check_timeout
 
 _PLACE = "MASKED_PLACE"
 _GRACE = 3.0
+NOTE = "note: "
 
 
 @dataclass(frozen=True)
@@ -101,8 +102,8 @@ def launch(
 ) -> None:
     """Run `command` once for each party, and the commands of the clients, until all have ended.
 
-    output(name, line) receives each line a process prints; without it party 0's lines are printed.  `started` is told
-    the process ids.  The first failure ends all, and is raised once as a ConfigError with what that process said.
+    output(name, line) receives each line a process prints, one at a time; without it party 0's lines are printed.
+    Lines on stderr that begin with "note: " are passed on at once.  `started` is told the process ids.  The first failure ends all, and is raised once as a ConfigError with what that process said.
     limit: seconds after which all are stopped.
     """
     if parties < 2:
@@ -124,6 +125,7 @@ def launch(
         open_.callback(os.close, lifeline_write)
         open_.callback(os.close, lifeline_read)
         open_.callback(_stop, children)
+        speaking = threading.Lock()
         local = {"GLOO_SOCKET_IFNAME": "lo"} if transport == "gloo" and sys.platform == "linux" else {}
         for node, (name, argv) in enumerate(zip(names, commands, strict=True)):
             listener = listeners[node].fileno() if node < len(listeners) else -1
@@ -133,7 +135,7 @@ def launch(
             )  # fmt: skip
             keep = [fd for fd in (listener, lifeline_read) if fd >= 0]
             env = {**local, **os.environ, **(environment or {}), _PLACE: json.dumps(where.__dict__)}
-            children.append(_Child(name, argv, env, keep, output or (_print_first if node == 0 else _drop)))
+            children.append(_Child(name, argv, env, keep, output or (_print_first if node == 0 else _drop), speaking))
         for sock in listeners:
             sock.close()
         if started is not None:
@@ -151,8 +153,10 @@ class _Child:
         env: Mapping[str, str],
         keep: Sequence[int],
         output: Callable[[str, str], None],
+        speaking: threading.Lock,
     ) -> None:
         self.name = name
+        self._speaking = speaking
         try:
             self.process = subprocess.Popen(
                 argv, env=dict(env), pass_fds=keep, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -175,11 +179,15 @@ class _Child:
             for line in stream or ():
                 if self.broken is None:
                     try:
-                        output(self.name, line.rstrip("\n"))
+                        with self._speaking:
+                            output(self.name, line.rstrip("\n"))
                     except BaseException as error:
                         self.broken = error
 
-    def _remember(self, _: str, line: str) -> None:
+    def _remember(self, name: str, line: str) -> None:
+        if line.startswith(NOTE):
+            print(f"{name}: {line[len(NOTE) :]}", file=sys.stderr, flush=True)
+            return
         self.said = [*self.said[-30:], line]
 
     def poll(self) -> int | None:

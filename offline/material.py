@@ -110,6 +110,10 @@ class Material(ABC):
         start, self._offset = self._offset, self._offset + place.dealt_bytes
         return self._expander.fields(place, self._corrections[start : self._offset])
 
+    @abstractmethod
+    def want(self, steps: int) -> None:
+        """OutOfMaterial, before anything is used, where fewer than `steps` steps are left."""
+
     def statement(self) -> bytes:
         """Where this party stands, as the other parties hear it."""
         return _STANDING.pack(*self._standing())
@@ -167,11 +171,13 @@ class Material(ABC):
         self._block, self._corrections = block, corrections
         self._index = self._offset = 0
 
-    def _exhausted(self, steps: int, cure: str) -> OutOfMaterial:
-        wanted, count, _ = self.plan.summary()[0]
+    def _exhausted(self, wanted: int, left: int, cure: str) -> OutOfMaterial:
+        largest, count, _ = self.plan.summary()[0]
+        steps = f"{left} steps of {self.plan.program!r} are left, {wanted} wanted" if left else (
+            f"all steps of {self.plan.program!r} are used up"
+        )  # fmt: skip
         return OutOfMaterial(
-            f"party {self.party}: all {steps} steps of {self.plan.program!r} are used up; the next step wants "
-            f"{len(self.plan.items)} items, among them {count} x {wanted}: {cure}"
+            f"party {self.party}: {steps}; a step draws {len(self.plan.items)} items, among them {count} x {largest}: {cure}"
         )
 
     def __reduce__(self) -> NoReturn:

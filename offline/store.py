@@ -208,14 +208,22 @@ class StoreSource(Material):
         self.store.settle()
         self._agreed = True
 
+    def want(self, steps: int) -> None:
+        """Refuse a run that would be longer than the material."""
+        if self.store.steps_left < steps:
+            raise self._exhausted(steps, self.store.steps_left, self._cure(steps))
+
+    def _cure(self, steps: int) -> str:
+        """A party never deals for itself and others: whoever dealt this deals more."""
+        return f"have the dealer run 'masked offline deal {self.store.home}/plan.json --steps {steps} --out DIR'"
+
     def _next_block(self) -> tuple[int, np.ndarray | None]:
         self.store.require_open()
         if not self._agreed:
             raise ConfigError("a store is drawn from inside a session, which compares the parties' cursors first")
         what, block = self.store.manifest, self.store.cursor
         if block >= what.blocks:
-            cure = f"deal more with 'masked offline deal {self.store.home}/plan.json --steps {what.steps} --out DIR'"
-            raise self._exhausted(what.steps, cure)
+            raise self._exhausted(1, 0, self._cure(what.steps))
         corrections = self.store.corrections(block) if what.party == 0 else None
         self.store.claim(block + 1, finished=False)
         return block, corrections

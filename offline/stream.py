@@ -156,12 +156,18 @@ class StreamSource(Material):
         while self._next < min(max(standing.cursor for standing in standings), self._blocks):
             self._next_block()
 
+    def want(self, steps: int) -> None:
+        """Refuse a run that would be longer than what the dealer announced."""
+        left = (self._blocks - self._next) * self.block_steps
+        if left < steps:
+            raise self._exhausted(steps, left, "start the dealer for more steps")
+
     def _next_block(self) -> tuple[int, np.ndarray | None]:
         if self._closed:
             raise ConfigError("this source is closed: no dealer is behind it any more")
         block = self._next
         if block >= self._blocks:
-            raise self._exhausted(self._blocks * self.block_steps, "start the dealer for more steps")
+            raise self._exhausted(1, 0, "start the dealer for more steps")
         corrections = self._received(block) if self.party == 0 else None
         self._next = block + 1
         return block, corrections

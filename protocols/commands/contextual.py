@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import sys
-import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,8 @@ from mpc.errors import ConfigError
 
 from ..ppcb.program import Settings
 from ..ppcb.simulate import Run, simulate
+from ..progress import Progress
+from .operation import natural
 
 
 def register(programs: Any) -> None:
@@ -29,7 +29,7 @@ def register(programs: Any) -> None:
     parser.add_argument("--steps", type=int, default=500, help="how long to play (500)")
     parser.add_argument("--parties", type=int, default=3, help="computing parties, who own the features (3)")
     parser.add_argument("--eps", type=float, default=0.1, help="how often to explore (0.1)")
-    parser.add_argument("--seed", type=int, default=1, help="of contexts and rewards, never of masks (1)")
+    parser.add_argument("--seed", type=natural, default=1, help="of contexts and rewards, never of masks (1)")
     parser.add_argument("--replicas", type=int, default=1, help="independent bandits in one run (1)")
     parser.add_argument("--ridge", type=float, default=1.0, help="the regulariser (1)")
     parser.add_argument("--newton", type=int, default=0, help="Newton iterations behind the reciprocal's table (0)")
@@ -54,10 +54,11 @@ def _run(options: argparse.Namespace) -> None:
         environment = load(options.data, arms=options.arms, dim=options.dim, data=options.data_dir)
     except DataError as error:
         raise ConfigError(str(error)) from error
-    progress = _Progress(options.steps)
+    progress = Progress(options.steps)
     run = simulate(
-        environment, settings, parties=options.parties, steps=options.steps, seed=options.seed, progress=progress
-    )
+        environment, settings, parties=options.parties, steps=options.steps, seed=options.seed,
+        progress=lambda done, reward: progress(done, f"  reward {reward:.4f}"),
+    )  # fmt: skip
     progress.end()
     if options.plot is not None:
         from ..ppcb.plots import reward_curve
@@ -116,27 +117,3 @@ def _text(run: Run, plot: Path | None) -> str:
         "against everyone but the dealer, who draws the coins",
     ]
     return "\n".join(rows + ([f"\nreward curve: {plot}"] if plot is not None else []))
-
-
-class _Progress:
-    """A line on stderr: rewritten on a terminal, every ten seconds elsewhere; silent in the first two seconds."""
-
-    def __init__(self, steps: int) -> None:
-        self._steps = steps
-        self._started = self._said = time.monotonic()
-        self._shown = False
-
-    def __call__(self, done: int, reward: float) -> None:
-        now = time.monotonic()
-        live = sys.stderr.isatty()
-        if now - self._started < 2.0 or now - self._said < (0.2 if live else 10.0):
-            return
-        self._said, self._shown = now, True
-        each = (now - self._started) / done
-        line = f"step {done:,} of {self._steps:,}  reward {reward:.4f}  {1e3 * each:.2f} ms a step  "
-        line += f"{each * (self._steps - done):.0f} s left"
-        print(f"\r{line}  " if live else line, end="" if live else "\n", file=sys.stderr, flush=True)
-
-    def end(self) -> None:
-        if self._shown and sys.stderr.isatty():
-            print(file=sys.stderr)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mpc.errors import ConfigError
+from mpc.launch import NOTE
 from mpc.net.channel import adopt, await_parties, call_dealer, listen
 from offline import Plan, Store, StoreSource, StreamSource, serve
 
@@ -36,16 +37,24 @@ def dealer_beside(plan: Plan, steps: int, scratch: Path) -> Iterator[dict[str, s
     token = secrets.token_hex(16)
     environment = {_DEALER: json.dumps(_Where(listener.getsockname(), token, str(path)))}
     command = [sys.executable, "-m", "protocols", "dealer", str(path), "--steps", str(steps)]
+    log = (scratch / "dealer.log").open("wb")  # a dealer that loses a party is a witness, not the cause
     process = subprocess.Popen(
         [*command, "--listener", str(listener.fileno())],
         pass_fds=[listener.fileno()],
         env={**os.environ, **environment},
         stdin=subprocess.DEVNULL,
+        stderr=log,
         start_new_session=True,
     )
     listener.close()
+    log.close()
     try:
         yield environment
+    except ConfigError as error:
+        last = (scratch / "dealer.log").read_text().strip().splitlines()[-1:]
+        if "the dealer" in str(error) and last:
+            raise ConfigError(f"{error}; the dealer said: {last[0].removeprefix('error: ')}") from error
+        raise
     finally:
         process.terminate()
         process.wait(5)
@@ -63,7 +72,7 @@ def source_for(party: int, material: Path | None, session: str = "local") -> Sto
     if material is not None:
         store = Store(material / f"party-{party}")
         return StoreSource(
-            store, party=party, session=session, report=lambda line: print(f"note: {line}", file=sys.stderr)
+            store, party=party, session=session, report=lambda line: print(f"{NOTE}{line}", file=sys.stderr)
         )
     if _DEALER not in os.environ:
         raise ConfigError(

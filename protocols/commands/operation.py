@@ -25,6 +25,7 @@ from offline import InProcessDealer
 
 from ..bench.cases import Case, argmax_case, cases
 from ..bench.measure import plan_case
+from ..progress import Progress
 from .dealing import dealer_beside, source_for
 
 
@@ -36,12 +37,22 @@ def register(run: Any, launch_: Any) -> None:
             parser.set_defaults(run=command, operation=name)
             _size(parser)
             parser.add_argument("--steps", type=int, default=1, help="how often the operation runs (1)")
-            parser.add_argument("--seed", type=int, default=0, help="of the inputs, never of the masks (0)")
+            parser.add_argument("--seed", type=natural, default=0, help="of the inputs, never of the masks (0)")
             parser.add_argument("--json", action="store_true", help="print one JSON document instead of text")
-            parser.add_argument("--transport", choices=["tcp", "gloo"], default="tcp", help="how processes talk (tcp)")
             parser.add_argument("--material", type=Path, help="draw from the stores below this directory")
             parser.add_argument("--session", default="local", help="the session the stores were dealt for (local)")
-            parser.add_argument("--timeout", type=float, default=60.0, help="seconds until a silent peer is lost (60)")
+            if command is _launch:
+                parser.add_argument("--transport", choices=["tcp", "gloo"], default="tcp", help="how they talk (tcp)")
+                parser.add_argument(
+                    "--timeout", type=float, default=60.0, help="seconds until a silent peer is lost (60)"
+                )
+
+
+def natural(text: str) -> int:
+    """A seed from the command line."""
+    if not text.isdigit():
+        raise argparse.ArgumentTypeError(f"a seed is a whole number from 0, not {text!r}")
+    return int(text)
 
 
 def names() -> list[str]:
@@ -64,7 +75,9 @@ def chosen(options: argparse.Namespace) -> Case:
     """The case that the options name."""
     if options.operation == "argmax" and options.size is not None:
         if not 1 <= options.size <= 1000:
-            raise ConfigError(f"argmax over all pairs takes 1 to 1000 arms, not {options.size}: use argmax-tournament")
+            raise ConfigError(
+                f"argmax over all pairs takes 1 to 1000 arms, not {options.size}: ops.argmax_tournament takes more"
+            )
         return argmax_case(options.size)
     found = [case for case in cases() if case.op == options.operation]
     if options.size is None:
@@ -87,6 +100,7 @@ def _run(options: argparse.Namespace) -> None:
         _report(options, case, Session.simulate(options.parties, InProcessDealer(options.parties)), True)
         return
     source = source_for(here.node, options.material, options.session)
+    source.want(options.steps)
     with Session(join(), source) as session:
         _report(options, case, session, here.node == 0)
     source.close()
@@ -127,13 +141,17 @@ def _check(options: argparse.Namespace) -> None:
 def _report(options: argparse.Namespace, case: Case, session: Session, speaks: bool) -> None:
     rng = np.random.default_rng(options.seed)
     error, result = 0.0, np.zeros(0)
-    for _ in range(options.steps):
+    progress = Progress(options.steps) if speaks else None
+    for done in range(1, options.steps + 1):
         values = case.inputs(rng)
         result = session.run(_revealed(case.program(session, *case.share(session, values))))
         if case.tolerance is not None:
             error = max(error, float(np.abs(result - case.plain(*values)).max()))
-    if not speaks:
+        if progress is not None:
+            progress(done)
+    if progress is None:
         return
+    progress.end()
     cost = session.meter.total
     document = {
         "operation": case.op, "size": case.size, "parties": session.parties, "steps": options.steps,

@@ -1,0 +1,40 @@
+"""Progress of a long run on stderr.  Knows a count and a clock."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from mpc.launch import NOTE, place
+
+
+class Progress:
+    """A line that is rewritten on a terminal, and a line every ten seconds elsewhere; silent for the first two.
+
+    A launched party's lines go through its launcher.
+    """
+
+    def __init__(self, total: int, what: str = "step") -> None:
+        self._total, self._what = total, what
+        self._live = sys.stderr.isatty()
+        self._prefix = NOTE if place() is not None else ""
+        self._started = self._said = time.monotonic()
+        self._shown = False
+
+    def __call__(self, done: int, more: str = "") -> None:
+        now = time.monotonic()
+        passed = now - self._started
+        if passed < 2.0 or now - self._said < (0.2 if self._live else 10.0 if self._shown else 0.0):
+            return
+        self._said, self._shown = now, True
+        left = passed / done * (self._total - done)
+        line = f"{self._what} {done:,} of {self._total:,}{more}  {1e3 * passed / done:.2f} ms each  {left:.0f} s left"
+        if self._live:
+            print(f"\r{line}  ", end="", file=sys.stderr, flush=True)
+        else:
+            print(self._prefix + line, file=sys.stderr, flush=True)
+
+    def end(self) -> None:
+        """Leave the line that was rewritten."""
+        if self._shown and self._live:
+            print(file=sys.stderr)
