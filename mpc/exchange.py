@@ -103,9 +103,14 @@ class Exchange:
         return replies
 
     def _destination(self, request: Request) -> int:
+        if not isinstance(request, (Open, Reveal, Input)):
+            cure = "write 'yield from'" if hasattr(request, "send") else "yield Open, Reveal or Input"
+            raise TypeError(f"a program yielded {type(request).__name__}, which is no request of a round: {cure}")
         if isinstance(request, Open) or (isinstance(request, Reveal) and request.to == EVERYONE):
             return _ALL
         role = request.to if isinstance(request, Reveal) else request.role
+        if not isinstance(role, str):
+            raise ConfigError(f"a role is named by text such as 'party 1', not {role!r}")
         if role in self._nodes:
             return self._nodes[role]
         if role.startswith("party ") and role[6:].isdigit() and int(role[6:]) < self._parties:

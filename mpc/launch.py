@@ -103,7 +103,8 @@ def launch(
     """Run `command` once for each party, and the commands of the clients, until all have ended.
 
     output(name, line) receives each line a process prints, one at a time; without it party 0's lines are printed.
-    Lines on stderr that begin with "note: " are passed on at once.  `started` is told the process ids.  The first failure ends all, and is raised once as a ConfigError with what that process said.
+    Lines on stderr that begin with "note: " are passed on at once.  `started` is told the process ids.  The first
+    failure ends all, and is raised once as a ConfigError with what that process said.
     limit: seconds after which all are stopped.
     """
     if parties < 2:

@@ -130,6 +130,8 @@ class Session:
 
     def run(self, program: Rounds[T]) -> T:
         """Drive a program to its end; each of its yields is one round."""
+        if not hasattr(program, "send"):
+            raise TypeError(f"a session runs a program, a generator of rounds, not {type(program).__name__}")
         started = time.perf_counter()
         reply: Any = None
         with _TellsPeers(self.transport), np.errstate(over="ignore"):
@@ -164,8 +166,8 @@ class Session:
         return f"Session(parties={self.parties}, hosted={self.hosted}, round={self.round})"
 
     def _owns(self, owner: int, values: Any) -> bool:
-        if not 0 <= owner < self.parties:
-            raise ConfigError(f"the owner is one of the parties 0..{self.parties - 1}, not {owner}")
+        if not isinstance(owner, int) or not 0 <= owner < self.parties:
+            raise ConfigError(f"the owner is one of the parties 0..{self.parties - 1}, not {owner!r}")
         if owner in self.hosted and values is None:
             raise ConfigError(f"party {owner} owns this input: it must give the values")
         return owner in self.hosted

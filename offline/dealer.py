@@ -88,6 +88,10 @@ class InProcessDealer(TrustedDealer):
 
     def agree(self, statements: list[bytes]) -> None:
         """One process agrees with itself; with no other."""
+        if len(statements) != self.parties:
+            raise ConfigError(
+                f"a dealer for {self.parties} parties serves a session of {len(statements)}: make one for it"
+            )
         for party, statement in enumerate(statements):
             if statement.rstrip(b"\0") != self.statement().rstrip(b"\0"):
                 raise ConfigError(

@@ -23,6 +23,7 @@ import hmac
 import json
 import os
 import secrets
+import shutil
 import stat
 import struct
 from collections.abc import Callable
@@ -95,14 +96,26 @@ def deal(
     homes = [directory / f"party-{party}" for party in range(plan.parties)]
     if taken := [home for home in homes if os.path.lexists(home)]:
         raise ConfigError(f"{taken[0]} exists: material is never dealt over another; choose an empty directory")
+    blocks = -(-steps // size)
+    _check_room(directory, blocks * (size * plan.step_bytes + MAC_BYTES))
     try:
-        _deal(plan, -(-steps // size), size, homes, session, progress)
+        _deal(plan, blocks, size, homes, session, progress)
     except OSError as error:
         raise ConfigError(
             f"cannot deal into {directory} ({error.strerror}): make room there or choose another, and delete what "
             "was begun"
         ) from error
     return homes
+
+
+def _check_room(directory: Path, wanted: int) -> None:
+    there = next(place for place in (directory.absolute(), *directory.absolute().parents) if place.exists())
+    free = shutil.disk_usage(there).free
+    if wanted > free:
+        raise ConfigError(
+            f"the material takes {wanted / 1e9:,.1f} GB, and {there} has {free / 1e9:,.1f} GB: deal fewer steps, or "
+            "elsewhere"
+        )
 
 
 def _deal(

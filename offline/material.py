@@ -173,12 +173,10 @@ class Material(ABC):
 
     def _exhausted(self, wanted: int, left: int, cure: str) -> OutOfMaterial:
         largest, count, _ = self.plan.summary()[0]
-        steps = f"{left} steps of {self.plan.program!r} are left, {wanted} wanted" if left else (
-            f"all steps of {self.plan.program!r} are used up"
-        )  # fmt: skip
-        return OutOfMaterial(
-            f"party {self.party}: {steps}; a step draws {len(self.plan.items)} items, among them {count} x {largest}: {cure}"
-        )
+        name = repr(self.plan.program)
+        have = f"{left} steps of {name} are left, {wanted} wanted" if left else f"all steps of {name} are used up"
+        items = f"{len(self.plan.items)} items, among them {count} x {largest}"
+        return OutOfMaterial(f"party {self.party}: {have}; a step draws {items}: {cure}")
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("material holds a key and is never pickled")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mpc.errors import MaskedError
+from mpc.errors import ConfigError, MaskedError
 from mpc.launch import launch
 from mpc.session import Session
 from offline import deal
@@ -44,7 +44,9 @@ def main() -> None:
     parser.add_argument("--parties", type=int, nargs="+", default=[2, 3, 5], help="numbers of parties (2 3 5)")
     parser.add_argument("--repeats", type=int, help="timed runs of each operation (25, quick 5)")
     parser.add_argument("--only", help="operations to measure, by name, with commas")
-    parser.add_argument("--no-peer", action="store_true", help="leave CrypTen's column empty")
+    parser.add_argument(
+        "--no-peer", action="store_true", help="leave CrypTen's column empty; else .venv-crypten is made (1 GB)"
+    )
     options = parser.parse_args()
     try:
         rows, note = measure(options)
@@ -56,7 +58,11 @@ def main() -> None:
     if options.json == "-":
         print(as_json(rows))
     elif options.json:
-        Path(options.json).write_text(as_json(rows) + "\n")
+        try:
+            Path(options.json).write_text(as_json(rows) + "\n")
+        except OSError as error:
+            print(f"error: {options.json}: {error.strerror}", file=sys.stderr)
+            raise SystemExit(2) from None
     else:
         save(rows, Path("benchmarks"), note)
         _say("written: benchmarks/ops.json, benchmarks/ops.md")
@@ -69,6 +75,11 @@ def measure(options: argparse.Namespace) -> tuple[list[Row], str]:
     repeats = options.repeats or (5 if options.quick else 25)
     wanted = options.only.split(",") if options.only else None
     chosen = [case for case in cases(quick=options.quick) if wanted is None or case.op in wanted]
+    if unknown := set(wanted or ()) - {case.op for case in cases()}:
+        names = ", ".join(sorted({case.op for case in cases()}))
+        raise ConfigError(f"no operation is called {', '.join(sorted(unknown))}: choose from {names}")
+    if min(options.parties) < 2 or repeats < 1:
+        raise ConfigError("at least 2 parties and 1 repeat")
     note = "" if options.no_peer else peer.install()
     if note:
         note = f"CrypTen could not be installed ({note}), so its column is empty."

@@ -11,6 +11,7 @@ from mpc.errors import ConfigError
 from offline import Plan, deal, inspect
 
 from ..bench.measure import plan_case
+from ..progress import Progress
 from .dealing import serve_from_environment
 from .operation import add_operation, chosen
 
@@ -65,19 +66,22 @@ def _table(plan: Plan) -> None:
 
 def _deal(options: argparse.Namespace) -> None:
     plan = Plan.load(options.plan)
-    homes = deal(
-        plan, options.steps, options.out, session=options.session, block_steps=options.block_steps, progress=_progress
-    )
-    print(f"material of {plan.program} for {options.steps} steps:")
+    progress = Progress(options.steps)
+    try:
+        homes = deal(
+            plan, options.steps, options.out, session=options.session, block_steps=options.block_steps,
+            progress=lambda done, blocks: progress(max(1, options.steps * done // blocks)),
+        )  # fmt: skip
+    except (KeyboardInterrupt, SystemExit):
+        print(f"\nnot finished: delete {options.out} before you deal there again", file=sys.stderr)
+        raise
+    progress.end()
+    steps = inspect(homes[0]).manifest.steps
+    print(f"material of {plan.program} for {steps:,} steps, whole blocks of {inspect(homes[0]).manifest.block_steps}:")
     for home in homes:
         size = sum(file.stat().st_size for file in home.iterdir())
         print(f"  {home}  {size:,} bytes")
     print("hand each party its own directory over a secure channel, and delete it here")
-
-
-def _progress(done: int, total: int) -> None:
-    if sys.stderr.isatty():
-        print(f"\rdealing block {done} of {total}", end="\n" if done == total else "", file=sys.stderr, flush=True)
 
 
 def _inspect(options: argparse.Namespace) -> None:

@@ -126,6 +126,8 @@ TABLE = [
     whole("outer", ops.outer, ((4,), (5,)), (1, 8 * 9, 8 * 20)),
     scaled("square", ops.square, (1, 8, 8)),
     scaled("truncate", lambda s, x: ops.truncate(s, x, 20), (1, 8, 12)),
+    scaled("truncate_to", lambda s, x: ops.truncate_to(s, x, 0), (1, 8, 12)),
+    scaled("newton_reciprocal", lambda s, x: ops.newton_reciprocal(s, x, x, 1), (4, 48, 40)),
     scaled("truncate 33", lambda s, x: ops.truncate(s, x, 33), (1, 8, 16)),
     scaled("wraps", ops.wraps, (1, 8, 16)),
     scaled("truncate_published", lambda s, x: ops.truncate_published(s, x, 20), (1, 8, 16)),

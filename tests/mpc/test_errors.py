@@ -14,7 +14,7 @@ from mpc.client import Receive, Send
 from mpc.curves import Reciprocal, Table, indicator
 from mpc.net.memory import Memory
 from mpc.ops import Keys, Lines
-from offline import InsecureSeededDealer
+from offline import InProcessDealer, InsecureSeededDealer
 
 Fixture = Callable[..., Any]
 SECRET = 12345.0
@@ -197,3 +197,29 @@ def test_set_up() -> None:
     source = InsecureSeededDealer(2, 1)
     refused(ConfigError, lambda: Session.simulate(2, source, pair_keys={(0, 1): b"short"}), "16 bytes", "(0, 1)")
     assert issubclass(RangeError, ValueError) and issubclass(OutOfMaterial, MaskedError)
+
+
+def test_a_yield_that_is_no_request_tells_the_cure(session: Session) -> None:
+    x = session.share([1.0])
+
+    def forgot_from() -> Any:
+        yield ops.product(session, x, x)
+
+    def yields_a_share() -> Any:
+        yield x
+
+    refused(TypeError, lambda: session.run(forgot_from()), "yield from")
+    refused(TypeError, lambda: session.run(yields_a_share()), "Share", "yield Open, Reveal or Input")
+    refused(TypeError, lambda: session.run(x), "generator", "Share")
+
+
+def test_roles_and_owners_are_named_as_they_must_be(session: Session) -> None:
+    def to_a_number() -> Any:
+        yield Reveal(session.share([1.0]), to=1)
+
+    refused(ConfigError, lambda: session.run(to_a_number()), "'party 1'")
+    refused(ConfigError, lambda: session.share([1.0], owner="party 0"), "0..")
+
+
+def test_a_dealer_for_other_parties_is_refused() -> None:
+    refused(ConfigError, lambda: Session.simulate(3, InProcessDealer(2)), "2 parties", "session of 3")

@@ -66,7 +66,7 @@ def test_parties_with_stores_get_right_results_to_the_last_step(parties: int, tm
     for party, error in enumerate(over_tcp(sources(homes), steps(1))):
         assert isinstance(error, OutOfMaterial)
         for words in (
-            f"party {party}: all 6 steps of 'step' are used up", "the next step wants 2 items, among them 1 x ",
+            f"party {party}: all steps of 'step' are used up", "a step draws 2 items, among them 1 x ",
             "TruncationMask(shape=(3,), bits=20)", f"masked offline deal {homes[party]}/plan.json --steps 6",
         ):  # fmt: skip
             assert words in str(error)

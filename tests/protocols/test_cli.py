@@ -67,7 +67,7 @@ def test_material_is_planned_dealt_inspected_used_and_runs_out(tmp_path: Path) -
     assert "4 of 8 steps are left" in masked("offline", "inspect", str(home / "party-1")).stdout
     refused(
         masked("launch", "argmax", "--parties", "2", "--material", str(home), "--steps", "5"),
-        "SignTables", "used up", "masked offline deal",
+        "SignTables", "4 steps of 'argmax/10' are left, 5 wanted", "masked offline deal",
     )  # fmt: skip
     refused(masked("offline", "deal", str(plan), "--steps", "8", "--out", str(home)), "exists")
 
