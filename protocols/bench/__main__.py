@@ -8,6 +8,7 @@ import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +21,8 @@ from . import peer
 from .cases import Case, cases
 from .measure import WARM_UPS, Prepared, Row, plan_case, time_case, time_dealing, time_plain
 from .report import as_json, missed, save
+
+PeerRow = dict[str, Any]
 
 _EXAMPLES = """examples:
   scripts/bench ops                      all operations, N = 2, 3, 5; writes benchmarks/ops.json and ops.md
@@ -49,7 +52,7 @@ def main() -> None:
     )
     options = parser.parse_args()
     try:
-        rows, note = measure(options)
+        rows, note, peers = measure(options)
     except MaskedError as error:
         print(f"error: {error}", file=sys.stderr)
         raise SystemExit(2) from None
@@ -64,14 +67,14 @@ def main() -> None:
             print(f"error: {options.json}: {error.strerror}", file=sys.stderr)
             raise SystemExit(2) from None
     else:
-        save(rows, Path("benchmarks"), note)
+        save(rows, Path("benchmarks"), note, peers)
         _say("written: benchmarks/ops.json, benchmarks/ops.md")
     for line in missed(rows) if not options.quick else []:
         _say(f"goal missed: {line}")
 
 
-def measure(options: argparse.Namespace) -> tuple[list[Row], str]:
-    """All rows, and what a reader must know of them."""
+def measure(options: argparse.Namespace) -> tuple[list[Row], str, list[PeerRow]]:
+    """All rows, what a reader must know of them, and all rows of the peer."""
     repeats = options.repeats or (5 if options.quick else 25)
     wanted = options.only.split(",") if options.only else None
     chosen = [case for case in cases(quick=options.quick) if wanted is None or case.op in wanted]
@@ -85,6 +88,7 @@ def measure(options: argparse.Namespace) -> tuple[list[Row], str]:
         note = f"CrypTen could not be installed ({note}), so its column is empty."
         _say(note)
     rows: list[Row] = []
+    peers: list[PeerRow] = []
     for parties in options.parties:
         dealing = {(case.op, case.size): time_dealing(plan_case(case, parties)) for case in chosen}
         for transport in ("memory", "tcp", "gloo"):
@@ -94,8 +98,10 @@ def measure(options: argparse.Namespace) -> tuple[list[Row], str]:
             rows += [replace(row, offline_microseconds=dealing.get((row.op, row.size))) for row in run]
         if not note and not options.no_peer:
             _say(f"N = {parties}, CrypTen")
-            rows = _beside(rows, peer.measure(parties, min(repeats, 9)), chosen, parties)
-    return rows, note
+            found = peer.measure(parties, min(repeats, 9))
+            peers += found.values()
+            rows = _beside(rows, found, chosen, parties)
+    return rows, note, peers
 
 
 def _memory(chosen: list[Case], parties: int, repeats: int) -> list[Row]:
@@ -123,9 +129,7 @@ def _processes(chosen: list[Case], parties: int, transport: str, repeats: int, q
     return [Row(**row) for row in json.loads(lines[-1])]
 
 
-def _beside(
-    rows: list[Row], found: dict[tuple[str, int], dict[str, object]], chosen: list[Case], parties: int
-) -> list[Row]:
+def _beside(rows: list[Row], found: dict[tuple[str, int], PeerRow], chosen: list[Case], parties: int) -> list[Row]:
     """Rows of this N with the peer's numbers at the same size."""
     names = {case.op: case.peer for case in chosen} | {"exchange": "gloo-all-gather"}
     out = []

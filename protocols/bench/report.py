@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -31,7 +32,7 @@ def as_json(rows: Sequence[Row]) -> str:
     return json.dumps([asdict(row) for row in rows], indent=1)
 
 
-def as_markdown(rows: Sequence[Row], note: str) -> str:
+def as_markdown(rows: Sequence[Row], note: str, peers: Sequence[Mapping[str, Any]] = ()) -> str:
     """Tables for a reader: goals first, then every number."""
     lines = [
         "# Operations",
@@ -67,6 +68,15 @@ def as_markdown(rows: Sequence[Row], note: str) -> str:
             f"| {row.op} | {row.size} | {row.parties} | {row.transport} | {row.microseconds:,.0f} | {plain} | "
             f"{row.rounds} | {row.bytes_per_party:,} | {row.offline_bytes:,} | {dealing} |"
         )
+    if peers:
+        lines += ["", "## CrypTen, all that was measured", ""]
+        lines += ["| operation | size | N | us | rounds | bytes sent and received | largest error |"]
+        lines += ["| --- | ---: | ---: | ---: | ---: | ---: | ---: |"]
+        lines += [
+            f"| {peer['op']} | {peer['size']} | {peer['parties']} | {peer['microseconds']:,.0f} | {peer['rounds']} | "
+            f"{peer['bytes_per_party']:,.0f} | {peer.get('max_error', 0.0):.1e} |"
+            for peer in peers
+        ]
     return "\n".join(lines) + "\n"
 
 
@@ -82,11 +92,11 @@ def missed(rows: Sequence[Row]) -> list[str]:
     return out
 
 
-def save(rows: Sequence[Row], folder: Path, note: str) -> None:
+def save(rows: Sequence[Row], folder: Path, note: str, peers: Sequence[Mapping[str, Any]] = ()) -> None:
     """Write ops.json and ops.md."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "ops.json").write_text(as_json(rows) + "\n")
-    (folder / "ops.md").write_text(as_markdown(rows, note))
+    (folder / "ops.md").write_text(as_markdown(rows, note, peers))
 
 
 def _machine() -> str:
