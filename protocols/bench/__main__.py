@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import tempfile
 from dataclasses import replace
@@ -121,6 +122,7 @@ def _processes(chosen: list[Case], parties: int, transport: str, repeats: int, q
         steps = repeats + WARM_UPS
         for case in chosen:
             deal(plan_case(case, parties), steps, Path(scratch) / case.name.replace("/", "-"), block_steps=steps)
+        os.sync()  # or the kernel writes the material back while the parties are timed
         command = [sys.executable, "-m", "protocols.bench.party", "--material", scratch, "--repeats", str(repeats)]
         launch(
             [*command, *["--quick"] * quick], parties, transport=transport,
