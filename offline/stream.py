@@ -48,6 +48,7 @@ def serve(
     blocks: int,
     block_steps: int = 1,
     progress: Callable[[int, int], None] | None = None,
+    dealer: TrustedDealer | None = None,
 ) -> None:
     """Deal `blocks` blocks of `block_steps` steps to the parties behind the channels, and close these."""
     try:
@@ -57,7 +58,7 @@ def serve(
             raise ConfigError(f"a dealer deals at least 1 block of 1 step, not {blocks} of {block_steps}")
         if not plan.items:
             raise ConfigError(f"a step of {plan.program!r} draws nothing: it needs no dealer")
-        _serve(plan, channels, blocks, block_steps, progress)
+        _serve(plan, channels, blocks, block_steps, progress, dealer or TrustedDealer(plan.parties))
     finally:
         for channel in channels.values():
             channel.close()
@@ -69,8 +70,9 @@ def _serve(
     blocks: int,
     block_steps: int,
     progress: Callable[[int, int], None] | None,
+    dealer: TrustedDealer,
 ) -> None:
-    dealer, deal = TrustedDealer(plan.parties), fresh_key()
+    deal = fresh_key()
     for party, channel in channels.items():
         hello = _Hello(dealer.keys[party], deal, plan.digest, blocks, block_steps, party, plan.parties)
         channel.send(_HELLO.pack(*hello))

@@ -1,27 +1,39 @@
-"""`masked run ppcb`: the private contextual bandit, simulated, with its plaintext twin beside it."""
+"""`masked run ppcb` and `masked launch ppcb`: the private contextual bandit, with its plaintext twin beside it."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import math
+import tempfile
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from bandits.environments import DATA_SETS
+from bandits.environments import DATA_SETS, Environment
 from bandits.privacy import eta_bound, eta_per_step
 from mpc.errors import ConfigError
 
 from ..ppcb.program import Settings
+from ..ppcb.roles import launched
 from ..ppcb.simulate import Run, simulate
 from ..progress import Progress
 from .operation import natural
 
 
-def register(programs: Any) -> None:
-    """Add `ppcb`."""
-    parser = programs.add_parser("ppcb", help="the private contextual bandit, on a data set")
+def register(run: Any, launch: Any) -> None:
+    """Add `ppcb` to the programs of `run` and `launch`."""
+    text = "the private contextual bandit, on a data set"
+    _options(run.add_parser("ppcb", help=text), _simulated)
+    parser = launch.add_parser("ppcb", help=f"{text}: a process for each owner, the puller, the payer and the dealer")
+    _options(parser, _launched)
+    parser.add_argument("--timeout", type=float, default=60.0, help="seconds until a silent peer is lost (60)")
+
+
+def _options(
+    parser: argparse.ArgumentParser, player: Callable[[argparse.Namespace, Settings, Environment], Run]
+) -> None:
     parser.add_argument("--data", default="digits", help=f"{', '.join(DATA_SETS)} (digits)")
     parser.add_argument("--data-dir", type=Path, help="the folder with the files of a data set that is not embedded")
     parser.add_argument("--arms", type=int, default=10, help="how many arms (10)")
@@ -36,7 +48,7 @@ def register(programs: Any) -> None:
     parser.add_argument("--state-bits", type=int, default=20, help="fraction bits of the regressions (20)")
     parser.add_argument("--plot", type=Path, help="write the reward curve to this PNG")
     parser.add_argument("--json", action="store_true", help="print one JSON document instead of text")
-    parser.set_defaults(run=_run)
+    parser.set_defaults(run=_run, player=player)
 
 
 def _run(options: argparse.Namespace) -> None:
@@ -54,17 +66,35 @@ def _run(options: argparse.Namespace) -> None:
         environment = load(options.data, arms=options.arms, dim=options.dim, data=options.data_dir)
     except DataError as error:
         raise ConfigError(str(error)) from error
+    run = options.player(options, settings, environment)
+    if options.plot is not None:
+        from ..ppcb.plots import reward_curve
+
+        reward_curve(run, options.plot)
+    print(json.dumps(document(run, options.seed), indent=1) if options.json else _text(run, options.plot))
+
+
+def _simulated(options: argparse.Namespace, settings: Settings, environment: Environment) -> Run:
     progress = Progress(options.steps)
     run = simulate(
         environment, settings, parties=options.parties, steps=options.steps, seed=options.seed,
         progress=lambda done, reward: progress(done, f"  reward {reward:.4f}"),
     )  # fmt: skip
     progress.end()
-    if options.plot is not None:
-        from ..ppcb.plots import reward_curve
+    return run
 
-        reward_curve(run, options.plot)
-    print(json.dumps(document(run, options.seed), indent=1) if options.json else _text(run, options.plot))
+
+def _launched(options: argparse.Namespace, settings: Settings, environment: Environment) -> Run:
+    episodes = [environment.episode(options.steps, options.seed + replica) for replica in range(settings.replicas)]
+    with tempfile.TemporaryDirectory(prefix="masked-") as folder:
+        return launched(
+            settings,
+            episodes,
+            parties=options.parties,
+            steps=options.steps,
+            folder=Path(folder),
+            timeout=options.timeout,
+        )
 
 
 def document(run: Run, seed: int) -> dict[str, Any]:
@@ -87,7 +117,7 @@ def document(run: Run, seed: int) -> dict[str, Any]:
         "bytes_per_step_per_party": run.cost.opened_bytes / run.steps,
         "sent_bytes_per_step_per_party": run.cost.sent_bytes / run.steps,
         "offline_bytes_per_step": run.offline_bytes / run.steps,
-        "seconds_per_step": (run.cost.seconds - run.offline_seconds) / run.steps,
+        "seconds_per_step": run.seconds / run.steps,
         "offline_seconds_per_step": run.offline_seconds / run.steps,
         "eta_per_step": eta if math.isfinite(eta) else None,
         "ledger": [asdict(entry) for entry in run.ledger],

@@ -17,6 +17,8 @@ from mpc.launch import NOTE
 from mpc.net.channel import adopt, await_parties, call_dealer, listen
 from offline import Plan, Store, StoreSource, StreamSource, serve
 
+from ..ppcb.witness import WitnessDealer
+
 _DEALER = "MASKED_DEALER"
 
 
@@ -29,14 +31,18 @@ class _Where(NamedTuple):
 
 
 @contextmanager
-def dealer_beside(plan: Plan, steps: int, scratch: Path) -> Iterator[dict[str, str]]:
-    """A dealer in a process of its own; gives the environment by which parties find it."""
+def dealer_beside(plan: Plan, steps: int, scratch: Path, *, witness: Path | None = None) -> Iterator[dict[str, str]]:
+    """A dealer in a process of its own; gives the environment by which parties find it.
+
+    witness: where it writes the exploration coins at its end, for an experiment that replays them in the clear.
+    """
     path = scratch / "plan.json"
     plan.save(path)
     listener = listen()
     token = secrets.token_hex(16)
     environment = {_DEALER: json.dumps(_Where(listener.getsockname(), token, str(path)))}
     command = [sys.executable, "-m", "protocols", "dealer", str(path), "--steps", str(steps)]
+    command += ["--witness", str(witness)] if witness is not None else []
     log = (scratch / "dealer.log").open("wb")  # a dealer that loses a party is a witness, not the cause
     process = subprocess.Popen(
         [*command, "--listener", str(listener.fileno())],
@@ -50,6 +56,8 @@ def dealer_beside(plan: Plan, steps: int, scratch: Path) -> Iterator[dict[str, s
     log.close()
     try:
         yield environment
+        if witness is not None:
+            process.wait(30)
     except ConfigError as error:
         last = (scratch / "dealer.log").read_text().strip().splitlines()[-1:]
         if "the dealer" in str(error) and last:
@@ -60,11 +68,16 @@ def dealer_beside(plan: Plan, steps: int, scratch: Path) -> Iterator[dict[str, s
         process.wait(5)
 
 
-def serve_from_environment(plan: Plan, steps: int, listener: int) -> None:
+def serve_from_environment(plan: Plan, steps: int, listener: int, witness: Path | None) -> None:
     """The dealer process's own work."""
     where = _where()
     channels = await_parties(plan.parties, adopt(listener), bytes.fromhex(where.token))
-    serve(plan, channels, blocks=steps)
+    if witness is None:
+        serve(plan, channels, blocks=steps)
+        return
+    dealer = WitnessDealer(plan.parties)
+    serve(plan, channels, blocks=steps, dealer=dealer)
+    dealer.save(witness)
 
 
 def source_for(party: int, material: Path | None, session: str = "local") -> StoreSource | StreamSource:

@@ -12,5 +12,6 @@ def register(commands: Any) -> None:
     run = commands.add_parser("run", help="run a program, all parties simulated in this process")
     launch = commands.add_parser("launch", help="run a program, a process for each party")
     run_programs = run.add_subparsers(dest="program", metavar="PROGRAM", required=True)
-    contextual.register(run_programs)
-    operation.register(run_programs, launch.add_subparsers(dest="program", metavar="PROGRAM", required=True))
+    launch_programs = launch.add_subparsers(dest="program", metavar="PROGRAM", required=True)
+    for module in (contextual, operation):
+        module.register(run_programs, launch_programs)

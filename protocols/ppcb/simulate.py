@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from bandits.environments import Environment, Episode
-from bandits.linear import LinearBandit
+from bandits.linear import Choice, LinearBandit
 from bandits.play import play
 from mpc.client import ClientProgram, Receive, Send
 from mpc.ledger import Entry
@@ -44,9 +44,10 @@ class Run:
     differences: tuple[Difference, ...]
     cost: Cost
     ledger: tuple[Entry, ...]
+    seconds: float
     offline_bytes: int
     offline_seconds: float
-    state: np.ndarray = field(repr=False)
+    state: np.ndarray | None = field(default=None, repr=False)  # (replicas, arms, dim + 1, dim), in simulation
 
     @property
     def steps(self) -> int:
@@ -86,12 +87,12 @@ def blocks(dim: int, parties: int) -> list[slice]:
     return [slice(int(start), int(end)) for start, end in zip([0, *ends[:-1]], ends)]
 
 
-def share_contexts(session: Session, contexts: np.ndarray, settings: Settings) -> Share:
-    """[x] from the owners' blocks; each owner enforces the declared bound on its own."""
+def share_contexts(session: Session, given: Mapping[int, np.ndarray], settings: Settings) -> Share:
+    """[x] from the owners' blocks, of which this process has its own; each owner enforces the declared bound."""
     parts = [
         share_block(
             session,
-            contexts[:, part],
+            given.get(owner),
             owner=owner,
             width=part.stop - part.start,
             settings=settings,
@@ -100,6 +101,11 @@ def share_contexts(session: Session, contexts: np.ndarray, settings: Settings) -
         for owner, part in enumerate(blocks(settings.dim, session.parties))
     ]
     return Share(session, np.concatenate([part.words for part in parts], axis=-1), settings.fraction_bits)
+
+
+def split(contexts: np.ndarray, parties: int) -> dict[int, np.ndarray]:
+    """Each owner's features of (..., dim) contexts."""
+    return {owner: contexts[..., part] for owner, part in enumerate(blocks(contexts.shape[-1], parties))}
 
 
 def simulate(
@@ -122,17 +128,31 @@ def simulate(
     session = Session.simulate(parties, dealer, clients=clients)
     state = State.start(session, settings)
     for done in range(1, steps + 1):
-        session.run(step(session, state, share_contexts(session, world.contexts[done - 1], settings), settings))
+        session.run(
+            step(session, state, share_contexts(session, split(world.contexts[done - 1], parties), settings), settings)
+        )
         if progress is not None:
             progress(done, float(np.mean(world.rewards)))
-    arms, rewards = np.stack(world.arms), np.stack(world.rewards)
-    twin = LinearBandit(settings.replicas, settings.arms, settings.dim, ridge=settings.ridge)
-    records = list(play(twin, episodes, iter(dealer.choices)))
+    seconds = session.meter.total.seconds - dealer.seconds
+    compared = beside_twin(settings, episodes, np.stack(world.arms), list(dealer.choices))
     return Run(
-        settings, parties, arms, rewards, np.stack([record.rewards for record in records]),
-        tuple(_first_differences(arms, np.stack([r.arms for r in records]), np.stack([r.gaps for r in records]))),
-        session.meter.total, tuple(session.ledger), dealer.dealt_bytes, dealer.seconds, _joined(state.table),
+        settings, parties, *compared, session.meter.total, tuple(session.ledger), seconds, dealer.dealt_bytes,
+        dealer.seconds, _joined(state.table),
     )  # fmt: skip
+
+
+def beside_twin(
+    settings: Settings, episodes: list[Episode], arms: np.ndarray, choices: list[Choice]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[Difference, ...]]:
+    """Arms and rewards of a run, its twin's rewards, and where the two first differ."""
+    world = World(episodes)
+    for pulled in arms:
+        world.act(pulled)
+    twin = LinearBandit(settings.replicas, settings.arms, settings.dim, ridge=settings.ridge)
+    records = list(play(twin, episodes, iter(choices)))
+    twin_arms, gaps = np.stack([r.arms for r in records]), np.stack([r.gaps for r in records])
+    twin_rewards = np.stack([record.rewards for record in records])
+    return arms, np.stack(world.rewards), twin_rewards, tuple(_first_differences(arms, twin_arms, gaps))
 
 
 def _first_differences(arms: np.ndarray, twin: np.ndarray, gaps: np.ndarray) -> Iterator[Difference]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 
@@ -37,6 +38,22 @@ class WitnessDealer(InProcessDealer):
             (noise,) = layout(item).views(rows)
             self.choices.append(_coins(noise.sum(axis=0, dtype=np.uint64), item))
         return rows
+
+    def save(self, path: Path) -> None:
+        """Write the coins of all steps and what dealing cost."""
+        explore, order, ties = (
+            np.stack([getattr(choice, name) for choice in self.choices]) for name in ("explore", "order", "ties")
+        )
+        cost = np.array([self.dealt_bytes, self.seconds])
+        with path.open("wb") as file:
+            np.savez(file, explore=explore, order=order, ties=ties, cost=cost)
+
+
+def saved_choices(path: Path) -> tuple[list[Choice], int, float]:
+    """The coins, bytes and seconds of a witness."""
+    with np.load(path) as saved:
+        steps = zip(saved["explore"], saved["order"], saved["ties"], strict=True)
+        return [Choice(*step) for step in steps], int(saved["cost"][0]), float(saved["cost"][1])
 
 
 def _coins(noise: np.ndarray, item: ChoiceNoise) -> Choice:

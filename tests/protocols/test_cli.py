@@ -85,6 +85,10 @@ def test_material_is_planned_dealt_inspected_used_and_runs_out(tmp_path: Path) -
         (("offline", "inspect", "no-such-folder"), ("no store", "masked offline deal")),
         (("offline", "deal", "no-such-plan", "--steps", "3", "--out", "x"), ("masked offline plan",)),
         (("demo", "--parties", "1"), ("2 to 16 clinics",)),
+        (("run", "ppcb", "--eps", "1.5"), ("probability",)),
+        (("run", "ppcb", "--data", "nonsense"), ("digits",)),
+        (("run", "ppcb", "--data", "mnist"), ("--data",)),
+        (("launch", "ppcb", "--parties", "30"), ("owns at least one",)),
         ((), ("COMMAND",)),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else str(value),
@@ -111,3 +115,30 @@ def test_torchrun_starts_parties(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["parties"] == 2
     assert "destroy_process_group" not in done.stderr
+
+
+@pytest.mark.parametrize("how", ["run", "launch"])
+def test_the_private_bandit_prints_its_contract(how: str) -> None:
+    done = masked(
+        how, "ppcb", "--data", "synthetic", "--arms", "5", "--dim", "6", "--steps", "40", "--parties", "2",
+        "--eps", "0.2", "--seed", "3", "--json",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert document["first_difference"] is None
+    assert document["average_reward"] == document["twin_average_reward"]
+    assert document["rounds_per_step"] == 12
+    assert document["client_hops_per_step"] == 2
+    assert document["eta_per_step"] == pytest.approx(3.0445, abs=1e-4)
+    assert document["ledger"] == [{"role": "puller", "what": "arm", "count": 40, "why": "it is pulled"}]
+    assert {"steps", "parties", "arms", "dim", "eps", "seed", "bytes_per_step_per_party", "seconds_per_step",
+            "offline_bytes_per_step", "offline_seconds_per_step"} <= document.keys()  # fmt: skip
+
+
+def test_the_private_bandit_draws_its_reward_curve(tmp_path: Path) -> None:
+    picture = tmp_path / "new" / "reward.png"
+    done = masked("run", "ppcb", "--data", "synthetic", "--steps", "30", "--parties", "2", "--plot", str(picture))
+    assert done.returncode == 0, done.stderr
+    assert picture.read_bytes()[:4] == b"\x89PNG"
+    assert "puller learned arm (30 values)" in done.stdout
+    assert "4.511-differentially private" in done.stdout

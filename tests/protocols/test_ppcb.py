@@ -14,7 +14,7 @@ from mpc import Open, RangeError, Session
 from mpc.ledger import Entry
 from mpc.rounds import Request
 from protocols.ppcb.program import PAYER, PULLER, Settings, State, step
-from protocols.ppcb.simulate import Run, World, blocks, share_contexts, simulate
+from protocols.ppcb.simulate import Run, World, blocks, share_contexts, simulate, split
 from protocols.ppcb.witness import WitnessDealer
 
 ENVIRONMENT = synthetic_linear(4, 8, rows=400, seed=1)
@@ -82,7 +82,7 @@ def test_every_opening_is_uniform(uniformity: Callable[[np.ndarray, int], float]
     session = Session.simulate(2, dealer(2), clients=clients, listener=listener)
     state = State.start(session, given)
     for contexts in world.contexts:
-        session.run(step(session, state, share_contexts(session, contexts, given), given))
+        session.run(step(session, state, share_contexts(session, split(contexts, 2), given), given))
     for bits, words in opened.items():
         assert uniformity(np.concatenate(words), bits) > 1e-6, bits
 
