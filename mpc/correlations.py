@@ -309,7 +309,7 @@ class EqualTables(Correlation):
 class ChoiceNoise(Correlation):
     """Secret noise that makes keys unique and, with probability eps, decides alone.
 
-    permutation + y * permutation' * 2^high along the last axis, y ~ Bernoulli(eps) per row, both permutations uniform.
+    permutation + y * [i = arm] * 2^high along the last axis: y ~ Bernoulli(eps), a uniform permutation and arm per row.
     """
 
     shape: Shape

@@ -185,7 +185,9 @@ def _(item: kinds.ChoiceNoise, rows: Rows, prg: Prg) -> Clear:
     coin = prg.words(item.shape[:-1])
     limit = min(int(item.eps * 2.0**64), (1 << 64) - 1)
     explores = (coin <= np.uint64(limit)) if item.eps >= 1 else (coin < np.uint64(limit))
-    return (order + ((prg.permutations(item.shape) * explores[..., None]) << np.uint64(item.high)),)
+    arm = prg.below(item.shape[-1], item.shape[:-1])[..., None]
+    lifted = (np.arange(item.shape[-1], dtype=np.uint64) == arm) & explores[..., None]
+    return (order + (lifted.astype(np.uint64) << np.uint64(item.high)),)
 
 
 @dealt_words.register

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from parties.processes import free_port
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -36,11 +37,14 @@ def test_there_is_something_to_run() -> None:
 
 
 def commands() -> list[list[str]]:
-    """The README's commands, as this environment's interpreter runs them."""
+    """The README's commands, as this environment's interpreter runs them; torchrun on a port of its own."""
     text = "\n".join(re.findall(r"^```sh\n(.*?)^```$", (ROOT / "README.md").read_text(), re.M | re.S))
-    modules = {".venv/bin/masked": "protocols", ".venv/bin/torchrun": "torch.distributed.run"}
+    programs = {
+        ".venv/bin/masked": ["protocols"],
+        ".venv/bin/torchrun": ["torch.distributed.run", "--master-port", free_port()],
+    }
     lines = [shlex.split(line, comments=True) for line in text.splitlines()]
-    return [[sys.executable, "-m", modules[line[0]], *line[1:]] for line in lines if line and line[0] in modules]
+    return [[sys.executable, "-m", *programs[line[0]], *line[1:]] for line in lines if line and line[0] in programs]
 
 
 @pytest.mark.timeout(180)

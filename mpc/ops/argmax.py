@@ -24,7 +24,7 @@ from .sign import Compare, is_negative
 
 @dataclass(frozen=True)
 class Keys:
-    """How scores become unique keys: score 2^tie + permutation, and permutation' 2^high with probability eps.
+    """How scores become unique keys: score 2^tie + permutation, and 2^high for a uniform arm with probability eps.
 
     score_bits: |score| < 2^(score_bits - 1) as a word.
     """
@@ -51,13 +51,13 @@ class Keys:
 
     @property
     def high(self) -> int:
-        """Place of the exploring permutation: above any difference of keys."""
+        """Place of the bit that lifts an explored arm: above any difference of keys."""
         return self.score_bits + self.tie + 1
 
     @property
     def width(self) -> int:
         """Bits of a difference of two keys, sign included."""
-        return (self.high + self.tie if self.eps > 0 else self.score_bits + self.tie) + 2
+        return self.high + (2 if self.eps > 0 else 1)
 
 
 def unique_keys(session: Session, scores: Share, keys: Keys) -> Share:
@@ -80,10 +80,10 @@ def argmax(
         wins_i = sum_j [key_j < key_i]                all A (A - 1) / 2 comparisons in the same 3 rounds
         o_i    = [wins_i = A - 1]                     one look-up
 
-    With eps > 0 the dealt noise also holds y permutation' 2^high, y ~ Bernoulli(eps): when y = 1 the permutation
-    decides alone, so a uniform arm is chosen.  No party can tell the two cases apart, and it costs nothing.
+    With eps > 0 the dealt noise also lifts a uniform arm by y 2^high, y ~ Bernoulli(eps): when y = 1 that arm has the
+    largest key whatever the scores.  No party can tell the two cases apart, and it costs nothing.
 
-    Needs: |score| < 2^(score_bits - 1) as a word; score_bits + tie bits + 2 <= 64 (with eps: once more the tie bits).
+    Needs: |score| < 2^(score_bits - 1) as a word; score_bits + tie bits + 2 <= 64 (with eps: + 3).
     Cost:  4 rounds by tables; A (A - 1) / 2 comparisons and A look-ups of ceil(log2 A) bits.
     Opens: as comparison and look-up.
     """
@@ -119,7 +119,7 @@ def argmax_tournament(
     key = unique_keys(session, scores, keys).words
     padding = groups * size - arms
     if padding:
-        low = np.full((*scores.shape[:-1], padding), word(-(1 << (keys.width - 2))), np.uint64)
+        low = np.full((*scores.shape[:-1], padding), word(-(1 << (keys.high - 1))), np.uint64)
         key = np.concatenate([key, session.public(low)], axis=-1)
     grid = Share(session, key.reshape(*key.shape[:-1], groups, size), 0)
     within = yield from _all_pairs(session, grid, keys.width, how)

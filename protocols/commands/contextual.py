@@ -58,7 +58,7 @@ def _run(options: argparse.Namespace) -> None:
         raise ConfigError(f"{options.parties} owners of {options.dim} features: each owns at least one")
     settings = Settings(
         arms=options.arms, dim=options.dim, eps=options.eps, replicas=options.replicas, ridge=options.ridge,
-        newton=options.newton, state_bits=options.state_bits,
+        newton=options.newton, state_bits=options.state_bits, steps=max(options.steps, 1 << 16),
     )  # fmt: skip
     from bandits.data import DataError, load  # scikit-learn takes a second to import, and no other command needs it
 

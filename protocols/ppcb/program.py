@@ -22,6 +22,7 @@ State: P_a = (ridge I + sum x x')^-1 and w_a = P_a sum r x, so that a step needs
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,6 +31,7 @@ from mpc import ops
 from mpc.curves import Reciprocal
 from mpc.errors import RangeError
 from mpc.ops import Lines
+from mpc.ring import VALUE_BITS
 from mpc.rounds import Input, Reveal, Rounds, together
 from mpc.session import Session
 from mpc.share import Share
@@ -43,6 +45,7 @@ class Settings:
     """What all parties agree on before a run.
 
     bound: the largest norm of a context; with the ridge it bounds the reciprocal's argument by 1 + bound^2 / ridge.
+    steps: how long a run may be; it bounds the scores, |w_a . x| <= sqrt(steps) bound / (2 sqrt(ridge)).
     fraction_bits: of contexts, rewards and scores; state_bits: of P and w.
     """
 
@@ -56,20 +59,35 @@ class Settings:
     state_bits: int = 20
     segments: int = 9
     newton: int = 0
+    steps: int = 1 << 16
 
     def __post_init__(self) -> None:
         if self.arms < 1 or self.dim < 1 or self.replicas < 1:
             raise RangeError(f"{self.arms} arms, {self.dim} dimensions, {self.replicas} replicas: at least 1 of each")
         if not 0.0 <= self.eps <= 1.0:
             raise RangeError(f"eps is a probability in [0, 1], not {self.eps:g}")
+        if self.steps < 1:
+            raise RangeError(f"a run has at least 1 step, not {self.steps}")
         if self.ridge <= 0 or self.bound <= 0:
             raise RangeError(f"ridge {self.ridge:g} and bound {self.bound:g} must be positive")
         ops.Keys(self.arms, self.score_bits, self.eps)  # refuses more arms than fit
+        gain = self.fraction_bits if self.newton else self.lines.out_scale
+        if (widest := max(2 * self.state_bits, gain + self.state_bits) + self.value_bits) > VALUE_BITS:
+            raise RangeError(
+                f"products of the update need {widest} bits of {VALUE_BITS}: use fewer state_bits or steps, a larger "
+                "ridge, or newton=1, which brings the reciprocal to fewer fraction bits"
+            )
 
     @property
     def score_bits(self) -> int:
-        """Bits of an untruncated score: |w_a . x| stays below 4 for rewards in [0, 1]."""
-        return self.fraction_bits + self.state_bits + 3
+        """Bits of an untruncated score, sign included."""
+        return self.fraction_bits + self.state_bits + self.value_bits + 1
+
+    @property
+    def value_bits(self) -> int:
+        """Bits in front of the point of a score or a surprise, with a factor of two to spare for rounding."""
+        largest = 1.0 + math.sqrt(self.steps) * self.bound / (2.0 * math.sqrt(self.ridge))
+        return max(1, math.ceil(math.log2(2.0 * largest)))
 
     @property
     def lines(self) -> Lines:
@@ -110,7 +128,7 @@ def share_block(
 def step(session: Session, state: State, x: Share, settings: Settings) -> Rounds[None]:
     """One step of all replicas; updates the state.
 
-    Needs: contexts of norm at most `bound`, rewards in [0, 1].
+    Needs: contexts of norm at most `bound`, rewards in [0, 1], at most `steps` steps.
     Cost:  12 rounds (4 more for each Newton iteration), 1 hop to the puller and 1 from the payer.
     Opens: as product, truncate, argmax and curve.
     """

@@ -42,7 +42,7 @@ def launched(
     for owner, block in split(world.contexts, parties).items():
         np.save(folder / f"block-{owner}.npy", block)
     np.save(folder / "outcomes.npy", np.stack([episode.outcomes for episode in episodes], axis=1))
-    (folder / "settings.json").write_text(json.dumps({**asdict(settings), "steps": steps}))
+    (folder / "settings.json").write_text(json.dumps({"length": steps, **asdict(settings)}))
     os.mkfifo(folder / "world")
     command = [sys.executable, "-m", "protocols.ppcb.roles"]
     clients = {role: [*command, role, str(folder)] for role in (PULLER, PAYER)}
@@ -112,8 +112,8 @@ def main() -> None:
     """Play the role named on the command line."""
     role, folder = sys.argv[1], Path(sys.argv[2])
     given: Mapping[str, int] = json.loads((folder / "settings.json").read_text())
-    steps = given["steps"]
-    settings = Settings(**{name: value for name, value in given.items() if name != "steps"})
+    steps = given["length"]
+    settings = Settings(**{name: value for name, value in given.items() if name != "length"})
     if role == "owner":
         _owner(folder, settings, steps)
     else:

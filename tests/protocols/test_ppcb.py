@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bandits.environments import Environment, synthetic_linear, unit_rows
+from bandits.environments import Environment, Episode, synthetic_linear, unit_rows
 from bandits.linear import LinearBandit
 from mpc import Open, RangeError, Session
 from mpc.ledger import Entry
@@ -95,7 +95,7 @@ def _contexts(rows: np.ndarray) -> Environment:
 def test_contexts_up_to_the_bound_never_wrap(bound: float, parties: int) -> None:
     """Unit vectors, zero vectors, and the bound itself: the first update's reciprocal is at the end of its table."""
     rows = np.concatenate([np.eye(8), -np.eye(8), np.zeros((2, 8)), unit_rows(np.ones((1, 8)))]) * bound
-    run = played(_contexts(rows), settings(bound=bound), parties, 60, 5)
+    run = played(_contexts(rows), settings(bound=bound, steps=100), parties, 60, 5)
     assert all(difference.gap < 2.0**-12 for difference in run.differences), "ties in the clear are ties to rounding"
     assert np.abs(run.state[:, :, :8]).max() < 1.01
     assert np.linalg.eigvalsh(run.state[:, :, :8]).min() > 0
@@ -134,6 +134,9 @@ def test_one_arm_is_always_pulled() -> None:
         ({"eps": -0.1}, "probability"),
         ({"arms": 100_000}, "of 64"),
         ({"ridge": 0.0}, "positive"),
+        ({"steps": 0}, "at least 1 step"),
+        ({"state_bits": 28}, "newton=1"),
+        ({"state_bits": 28, "newton": 1}, "fewer state_bits"),
     ],
 )
 def test_settings_that_cannot_be(changes: dict[str, Any], words: str) -> None:
@@ -144,3 +147,21 @@ def test_settings_that_cannot_be(changes: dict[str, Any], words: str) -> None:
 def test_blocks_cover_every_feature_once() -> None:
     for parties in (2, 3, 5, 7):
         assert np.concatenate([np.arange(20)[part] for part in blocks(20, parties)]).tolist() == list(range(20))
+
+
+def test_scores_as_large_as_they_can_be_do_not_wrap(parties: int) -> None:
+    """Contexts of norm 1/20 that always pay: the regression predicts 10 for a unit context, far beyond any reward."""
+    small, unit = np.zeros((1, 8)), np.zeros((1, 8))
+    small[0, 0], unit[0, 0] = 0.05, 1.0
+    episode = Episode(np.concatenate([np.repeat(small, 400, axis=0), unit]), np.ones((401, 1)))
+    given = settings(arms=1, newton=1)
+    world, source = World([episode]), dealer(parties)
+    session = Session.simulate(parties, source, clients={PULLER: world.puller(1), PAYER: world.payer(given.state_bits)})
+    state, twin = State.start(session, given), LinearBandit(1, 1, 8)
+    for contexts in world.contexts:
+        session.run(step(session, state, share_contexts(session, split(contexts, parties), given), given))
+        largest = float(twin.scores(contexts).max())
+        twin.update(contexts, np.array([0]), np.array([1.0]))
+    assert largest > 9.0
+    table = state.table.words.sum(axis=0, dtype=np.uint64).view(np.int64) * 2.0**-given.state_bits
+    assert np.abs(table[:, :, 8] - twin.weights).max() < 1e-2
