@@ -21,7 +21,7 @@ from offline import deal
 from . import peer
 from .cases import Case, cases
 from .measure import WARM_UPS, Prepared, Row, plan_case, time_case, time_dealing, time_plain
-from .report import as_json, missed, save
+from .report import as_json, as_markdown, missed, save
 
 PeerRow = dict[str, Any]
 
@@ -69,6 +69,7 @@ def main() -> None:
             raise SystemExit(2) from None
     else:
         save(rows, Path("benchmarks"), note, peers)
+        print(as_markdown(rows, note, peers))
         _say("written: benchmarks/ops.json, benchmarks/ops.md")
     for line in missed(rows) if not options.quick else []:
         _say(f"goal missed: {line}")

@@ -62,12 +62,19 @@ class World:
         self._outcomes = np.stack([episode.outcomes for episode in episodes], axis=1)
         self.arms: list[np.ndarray] = []
         self.rewards: list[np.ndarray] = []
+        self._paid = 0.0
+
+    @property
+    def average_reward(self) -> float:
+        """So far, over all replicas."""
+        return self._paid / (len(self.rewards) * self.rewards[-1].size)
 
     def act(self, arms: np.ndarray) -> None:
         """The puller pulls one arm in each replica."""
         replica = np.arange(len(arms))
         self.arms.append(arms)
         self.rewards.append(self._outcomes[len(self.rewards), replica, arms])
+        self._paid += float(self.rewards[-1].sum())
 
     def puller(self, replicas: int) -> ClientProgram:
         """p': learns the arms, and acts."""
@@ -132,7 +139,7 @@ def simulate(
             step(session, state, share_contexts(session, split(world.contexts[done - 1], parties), settings), settings)
         )
         if progress is not None:
-            progress(done, float(np.mean(world.rewards)))
+            progress(done, world.average_reward)
     seconds = session.meter.total.seconds - dealer.seconds
     compared = beside_twin(settings, episodes, np.stack(world.arms), list(dealer.choices))
     return Run(
