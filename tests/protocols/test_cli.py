@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -142,3 +144,26 @@ def test_the_private_bandit_draws_its_reward_curve(tmp_path: Path) -> None:
     assert picture.read_bytes()[:4] == b"\x89PNG"
     assert "puller learned arm (30 values)" in done.stdout
     assert "4.511-differentially private" in done.stdout
+
+
+def _parties(launcher: int) -> list[int]:
+    """The process ids of the parties that a launcher has started."""
+    children = Path(f"/proc/{launcher}/task/{launcher}/children").read_text().split()
+    lines = {int(child): Path(f"/proc/{child}/cmdline").read_bytes() for child in children}
+    return [child for child, line in lines.items() if b"\0run\0argmax" in line]
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_a_party_that_is_ended_is_said_once_and_takes_the_launch_along(how: signal.Signals) -> None:
+    """The dealer, which loses that party too, says nothing."""
+    command = [sys.executable, "-m", "protocols", "launch", "argmax", "--parties", "2", "--steps", "1000000"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT) as launcher:
+        deadline = time.monotonic() + LIMIT
+        while len(parties := _parties(launcher.pid)) < 2 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        os.kill(parties[1], how)
+        _, said = launcher.communicate(timeout=LIMIT)
+    assert launcher.returncode == 2
+    errors = [line for line in said.splitlines() if not line.startswith("party 0: step")]
+    assert len(errors) == 1 and errors[0].startswith("error: party 1 "), said
+    assert not any(Path(f"/proc/{party}").exists() for party in parties)
