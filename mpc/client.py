@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from . import ring
-from .errors import ConfigError, MaskedError, RangeError
+from .errors import ConfigError, RangeError, told_to_peers
 from .prg import Prg, fresh_key
 
 
@@ -148,6 +148,5 @@ def serve(link: ClientLink, program: ClientProgram) -> Any:
         link.close()
         return stop.value
     except BaseException as error:
-        kind = type(error).__name__
-        link.close(reason=f"{kind}: {error}" if isinstance(error, MaskedError) else kind)
+        link.close(reason=told_to_peers(error))
         raise

@@ -33,3 +33,12 @@ class OutOfMaterial(MaskedError):
 
 class StoreRefused(MaskedError):
     """A material store is damaged, foreign, rolled back or in use."""
+
+
+def told_to_peers(error: BaseException) -> str:
+    """What the others hear of an error that stops a process: its kind, and its text where no value can be in it.
+
+    A RangeError may say by how much its owner's value missed a bound; that is for the owner alone.
+    """
+    kind = type(error).__name__
+    return f"{kind}: {error}" if isinstance(error, MaskedError) and not isinstance(error, RangeError) else kind

@@ -15,7 +15,7 @@ import numpy as np
 from . import ring
 from .client import ClientProgram, HostedClient
 from .correlations import Correlation, Source
-from .errors import ConfigError, MaskedError, RangeError
+from .errors import ConfigError, RangeError, told_to_peers
 from .exchange import Exchange, Listener
 from .ledger import EVERYONE, Ledger
 from .meter import Meter
@@ -160,7 +160,7 @@ class Session:
         if kind is None:
             self.close()
         else:
-            self.transport.close(reason=_reason(kind, error))
+            self.transport.close(reason=told_to_peers(error or kind()))
 
     def __repr__(self) -> str:
         return f"Session(parties={self.parties}, hosted={self.hosted}, round={self.round})"
@@ -203,14 +203,7 @@ class _TellsPeers:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         if kind is not None and kind is not StopIteration:
-            self._transport.close(reason=_reason(kind, error))
-
-
-def _reason(kind: type[BaseException] | None, error: BaseException | None) -> str:
-    """What the peers are told: our own errors in full, since they carry no value; of others the name alone."""
-    if kind is None:
-        return ""
-    return f"{kind.__name__}: {error}" if isinstance(error, MaskedError) else kind.__name__
+            self._transport.close(reason=told_to_peers(error or kind()))
 
 
 def _agreed_shape(words: np.ndarray | None, shape: tuple[int, ...] | None, owner: int) -> tuple[int, ...]:

@@ -29,6 +29,9 @@ class _Where(NamedTuple):
     token: str
     plan: str
 
+    def __repr__(self) -> str:
+        return f"_Where(address={self.address}, token hidden)"
+
 
 @contextmanager
 def dealer_beside(plan: Plan, steps: int, scratch: Path, *, witness: Path | None = None) -> Iterator[dict[str, str]]:
