@@ -15,7 +15,7 @@ def eta_per_step(arms: int, eps: float) -> float:
     _check(arms, eps)
     if arms == 1:
         return 0.0
-    return math.log(arms / eps - arms + 1) if eps > 0 else math.inf
+    return math.log1p(arms * (1 - eps) / eps) if eps > 0 else math.inf
 
 
 def eta_bound(arms: int, eps: float) -> float:
@@ -26,9 +26,10 @@ def eta_bound(arms: int, eps: float) -> float:
 
 def eps_for(arms: int, eta: float) -> float:
     """The eps whose step has this eta: A / (e^eta + A - 1)."""
-    if arms < 1 or eta < 0:
+    if arms < 1 or not eta >= 0:
         raise ValueError(f"at least 1 arm and eta >= 0 are needed, not {arms} and {eta:g}")
-    return arms / (math.exp(eta) + arms - 1) if math.isfinite(eta) else 0.0
+    small = math.exp(-eta)  # e^eta overflows
+    return arms * small / (1 + (arms - 1) * small)
 
 
 def basic(eta: float, steps: int) -> float:

@@ -14,7 +14,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -43,7 +43,13 @@ class Field:
 
 
 class Correlation(ABC):
-    """A kind of item, with its public parameters."""
+    """A kind of item, with its public parameters.
+
+    coins: whether its dealt fields are chances that the result depends on, such as an order or a normal draw, and not
+    masks.  A dealer draws these from a stream of their own, so that a run can be repeated with fresh masks.
+    """
+
+    coins: ClassVar[bool] = False
 
     @abstractmethod
     def free(self) -> tuple[Field, ...]:
@@ -312,6 +318,8 @@ class ChoiceNoise(Correlation):
     permutation + y * [i = arm] * 2^high along the last axis: y ~ Bernoulli(eps), a uniform permutation and arm per row.
     """
 
+    coins: ClassVar[bool] = True
+
     shape: Shape
     eps: float
     high: int
@@ -327,6 +335,8 @@ class ChoiceNoise(Correlation):
 class Permutation(Correlation):
     """A secret uniform permutation of 1..A along the last axis."""
 
+    coins: ClassVar[bool] = True
+
     shape: Shape
 
     def free(self) -> tuple[Field, ...]:
@@ -340,6 +350,8 @@ class Permutation(Correlation):
 class UniformNumber(Correlation):
     """u uniform in [0, 2^bits), shared mod 2^64."""
 
+    coins: ClassVar[bool] = True
+
     shape: Shape
     bits: int
 
@@ -350,10 +362,46 @@ class UniformNumber(Correlation):
         return (Field("u", self.shape),)
 
 
+@dataclass(frozen=True)
+class Exploration(Correlation):
+    """y ~ Bernoulli(eps) for each row, and the one-hot of a uniform arm along the last axis."""
+
+    coins: ClassVar[bool] = True
+
+    shape: Shape
+    eps: float
+
+    def free(self) -> tuple[Field, ...]:
+        return ()
+
+    def dealt(self) -> tuple[Field, ...]:
+        return Field("explores", self.shape[:-1]), Field("arm", self.shape)
+
+
+@dataclass(frozen=True)
+class Gaussian(Correlation):
+    """Normal draws of mean 0 and standard deviation `deviation`, rounded to `scale` fraction bits.
+
+    Cut off at 8 standard deviations, beyond which a draw lies with probability 1e-15.
+    """
+
+    coins: ClassVar[bool] = True
+
+    shape: Shape
+    deviation: float
+    scale: int
+
+    def free(self) -> tuple[Field, ...]:
+        return ()
+
+    def dealt(self) -> tuple[Field, ...]:
+        return (Field("z", self.shape),)
+
+
 KINDS: dict[str, type[Correlation]] = {
     kind.__name__: kind
     for kind in (
         ProductMask, SquareMask, AndMask, TruncationMask, WrapMask, LookupMask, LineMask, SignTables, SignBits,
-        BitMask, SharedBits, EqualTables, ChoiceNoise, Permutation, UniformNumber,
+        BitMask, SharedBits, EqualTables, ChoiceNoise, Permutation, UniformNumber, Exploration, Gaussian,
     )
 }  # fmt: skip

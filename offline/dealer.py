@@ -1,7 +1,8 @@
 """The trusted dealer: knows every mask of the items it makes, and nothing that happens online.
 
-Randomness comes in *blocks*.  Block b of party p is stream b of p's key, and the dealer's own coins are stream b of
-its own key, so that any block can be made, or expanded, without those before it.
+Randomness comes in *blocks*.  Block b of party p is stream b of p's key, and the dealer's own randomness is stream b
+of two keys of its own, one for masks and one for coins, so that any block can be made, or expanded, without those
+before it, and coins can be dealt again under fresh masks.
 """
 
 from __future__ import annotations
@@ -24,10 +25,20 @@ _SEEDED = b"insecure-seeded:"
 class TrustedDealer:
     """Makes items for N parties from their keys and its own.
 
+    own_key: of what masks tables.  coin_key: of coins, such as who explores; first_coins: the block of them that goes
+    with block 0 of masks.  All keys are fresh unless they are given.
     Trust: whoever runs it and also sees one party's messages learns everything; it must not collude with any party.
     """
 
-    def __init__(self, parties: int, *, keys: Sequence[bytes] | None = None, own_key: bytes | None = None) -> None:
+    def __init__(
+        self,
+        parties: int,
+        *,
+        keys: Sequence[bytes] | None = None,
+        own_key: bytes | None = None,
+        coin_key: bytes | None = None,
+        first_coins: int = 0,
+    ) -> None:
         if parties < 2:
             raise ConfigError(f"secret sharing needs at least 2 parties, not {parties}")
         self.parties = parties
@@ -35,12 +46,15 @@ class TrustedDealer:
         if len(self.keys) != parties:
             raise ConfigError(f"{parties} parties need {parties} keys, not {len(self.keys)}")
         self._own_key = own_key or fresh_key()
+        self._coin_key = coin_key or fresh_key()
+        self._first_coins = first_coins
         self.enter(0)
 
     def enter(self, block: int) -> None:
         """Stand at the start of a block."""
         self._streams = [Prg(key, block) for key in self.keys]
-        self._coins = Prg(self._own_key, block)
+        self._own = Prg(self._own_key, block)
+        self._coins = Prg(self._coin_key, block + self._first_coins)
 
     def make(self, item: Correlation) -> np.ndarray:
         """All parties' bytes of the next item, (parties, total_bytes); row 0 holds the corrections of dealt fields."""
@@ -52,7 +66,7 @@ class TrustedDealer:
         fields = place.views(rows)
         free = len(item.free())
         with np.errstate(over="ignore"):
-            clear = dealt_words(item, fields[:free], self._coins)
+            clear = dealt_words(item, fields[:free], self._coins if item.coins else self._own)
             for part, value, shares in zip(item.dealt(), clear, fields[free:], strict=True):
                 if part.xor:
                     shares[0] = value ^ np.bitwise_xor.reduce(shares[1:], axis=0)
@@ -74,8 +88,15 @@ class TrustedDealer:
 class InProcessDealer(TrustedDealer):
     """A dealer in the process that hosts all parties: for simulations and tests, where one process sees all anyway."""
 
-    def __init__(self, parties: int, *, keys: Sequence[bytes] | None = None, own_key: bytes | None = None) -> None:
-        super().__init__(parties, keys=keys, own_key=own_key)
+    def __init__(
+        self,
+        parties: int,
+        *,
+        keys: Sequence[bytes] | None = None,
+        own_key: bytes | None = None,
+        coin_key: bytes | None = None,
+    ) -> None:
+        super().__init__(parties, keys=keys, own_key=own_key, coin_key=coin_key)
         self._name = fresh_key()
 
     def draw(self, item: Correlation) -> tuple[np.ndarray, ...]:
@@ -109,8 +130,8 @@ class InsecureSeededDealer(InProcessDealer):
         if party is not None and not 0 <= party < parties:
             raise ConfigError(f"the parties are 0..{parties - 1}, not {party}")
         stream = Prg(seed.to_bytes(KEY_BYTES, "big"))
-        keys = [stream.bytes(KEY_BYTES).tobytes() for _ in range(parties + 1)]
-        super().__init__(parties, keys=keys[:parties], own_key=keys[parties])
+        keys = [stream.bytes(KEY_BYTES).tobytes() for _ in range(parties + 2)]
+        super().__init__(parties, keys=keys[:parties], own_key=keys[parties], coin_key=keys[parties + 1])
         self._seed_digest = stream.bytes(16).tobytes()
         self._party = party
 

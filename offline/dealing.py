@@ -182,12 +182,33 @@ def _(item: kinds.ChoiceNoise, rows: Rows, prg: Prg) -> Clear:
     order = prg.permutations(item.shape)
     if item.eps <= 0:
         return (order,)
-    coin = prg.words(item.shape[:-1])
-    limit = min(int(item.eps * 2.0**64), (1 << 64) - 1)
-    explores = (coin <= np.uint64(limit)) if item.eps >= 1 else (coin < np.uint64(limit))
-    arm = prg.below(item.shape[-1], item.shape[:-1])[..., None]
-    lifted = (np.arange(item.shape[-1], dtype=np.uint64) == arm) & explores[..., None]
-    return (order + (lifted.astype(np.uint64) << np.uint64(item.high)),)
+    explores, lifted = _exploration(item.shape, item.eps, prg)
+    return (order + ((explores[..., None] * lifted) << np.uint64(item.high)),)
+
+
+@dealt_words.register
+def _(item: kinds.Exploration, rows: Rows, prg: Prg) -> Clear:
+    return _exploration(item.shape, item.eps, prg)
+
+
+def _exploration(shape: tuple[int, ...], eps: float, prg: Prg) -> tuple[np.ndarray, np.ndarray]:
+    """y ~ Bernoulli(eps), and the one-hot of a uniform arm."""
+    coin = prg.words(shape[:-1])
+    limit = min(int(eps * 2.0**64), (1 << 64) - 1)
+    explores = (coin <= np.uint64(limit)) if eps >= 1 else (coin < np.uint64(limit))
+    arm = prg.below(shape[-1], shape[:-1])[..., None]
+    return explores.astype(np.uint64), (np.arange(shape[-1], dtype=np.uint64) == arm).astype(np.uint64)
+
+
+@dealt_words.register
+def _(item: kinds.Gaussian, rows: Rows, prg: Prg) -> Clear:
+    """Box and Muller on 53-bit uniforms; the angle and the radius of each draw are its own."""
+    uniform = ((prg.words((2, *item.shape)) >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+    z = np.sqrt(-2.0 * np.log(uniform[0])) * np.cos(2.0 * np.pi * uniform[1])
+    words = np.rint(np.clip(z, -8.0, 8.0) * item.deviation * 2.0**item.scale)
+    if not np.abs(words).max(initial=0.0) < 2.0**62:
+        raise RangeError(f"normal draws of deviation {item.deviation:g} do not fit {item.scale} fraction bits")
+    return (words.astype(np.int64).view(np.uint64),)
 
 
 @dealt_words.register

@@ -11,24 +11,29 @@ from mpc.launch import NOTE, place
 class Progress:
     """A line that is rewritten on a terminal, and a line every ten seconds elsewhere; silent for the first two.
 
-    A launched party's lines go through its launcher.
+    A launched party's lines go through its launcher.  batch: how many of `what` are done at once.
     """
 
-    def __init__(self, total: int, what: str = "step") -> None:
-        self._total, self._what = total, what
+    def __init__(self, total: int, what: str = "step", *, batch: int = 1) -> None:
+        self._total, self._what, self._batch = total, what, batch
         self._live = sys.stderr.isatty()
         self._prefix = NOTE if place() is not None else ""
         self._started = self._said = time.monotonic()
         self._shown = False
+        self._first: int | None = None  # what was done before, in a run that goes on
 
     def __call__(self, done: int, more: str = "") -> None:
         now = time.monotonic()
+        self._first = done - 1 if self._first is None else self._first
         passed = now - self._started
         if passed < 2.0 or now - self._said < (0.2 if self._live else 10.0 if self._shown else 0.0):
             return
         self._said, self._shown = now, True
-        left = passed / done * (self._total - done)
-        line = f"{self._what} {done:,} of {self._total:,}{more}  {1e3 * passed / done:.2f} ms each  {left:.0f} s left"
+        each = passed / max(1, done - self._first)
+        left, b = each * (self._total - done), self._batch
+        line = (
+            f"{self._what} {b * done:,} of {b * self._total:,}{more}  {1e3 * each / b:.2f} ms each  {left:.0f} s left"
+        )
         if self._live:
             print(f"\r{line}  ", end="", file=sys.stderr, flush=True)
         else:

@@ -18,6 +18,7 @@ import argparse
 import contextlib
 import functools
 import importlib
+import importlib.util
 import json
 import multiprocessing
 import os
@@ -186,12 +187,12 @@ def run_parties(parties: int, timeout: int, measure: Measure) -> list[Report]:
     return reports
 
 
-def measure_row(name: str, size: int, parties: int, timeout: int, measure: Measure) -> dict[str, Any]:
-    """Measures one operation among all parties; a row whose operation fails has an error text and no figures."""
-    row: dict[str, Any] = {"op": name, "parties": parties, "size": size, "rounds": None, "bytes_per_party": None}
+def measure_row(labels: dict[str, Any], timeout: int, measure: Measure) -> dict[str, Any]:
+    """Measures one thing among labels["parties"] parties; a row whose check fails has an error text and no figures."""
+    row = labels | {"rounds": None, "bytes_per_party": None}
     row |= {"microseconds": None, "max_error": None, "version": import_crypten()[0].__version__}
     try:
-        reports = run_parties(parties, timeout, measure)
+        reports = run_parties(labels["parties"], timeout, measure)
         slowest = [max(times) for times in zip(*(report["times"] for report in reports), strict=True)]
         row["rounds"] = max(report["rounds"] for report in reports)
         row["bytes_per_party"] = round(statistics.mean(report["bytes"] for report in reports))
@@ -199,8 +200,47 @@ def measure_row(name: str, size: int, parties: int, timeout: int, measure: Measu
         row["max_error"] = max(report["max_error"] for report in reports)
     except (RuntimeError, TimeoutError) as error:
         row["error"] = str(error)
-    print(f"peer_crypten: {json.dumps(row)}", file=sys.stderr)
+    print(f"{Path(sys.argv[0]).stem}: {json.dumps(row)}", file=sys.stderr)
     return row
+
+
+def at_least(least: int) -> Callable[[str], int]:
+    """A type for argparse: whole numbers from `least` on."""
+
+    def parse(text: str) -> int:
+        if not (text.isascii() and text.isdigit() and int(text) >= least):
+            raise argparse.ArgumentTypeError(f"must be a whole number, at least {least}, not {text!r}")
+        return int(text)
+
+    return parse
+
+
+def add_options(parser: argparse.ArgumentParser, timed: str) -> None:
+    """The options that CrypTen's measurements have in common."""
+    parties_help = "number of parties, at least 2 (default: %(default)s)"
+    parser.add_argument("--parties", type=at_least(2), default=2, help=parties_help)
+    timeout_help = f"seconds allowed per {timed} (default: %(default)s)"
+    parser.add_argument("--timeout", type=at_least(1), default=120, help=timeout_help)
+    parser.add_argument("--json", metavar="FILE", default="-", help="where the rows go; - is stdout (default)")
+
+
+def make_ready(parser: argparse.ArgumentParser, file: str) -> None:
+    """Refuses what would fail only after the measurement, and makes a SIGTERM clean up."""
+    if file != "-" and (Path(file).is_dir() or not Path(file).absolute().parent.is_dir()):
+        parser.error(f"--json: cannot write {file}: name a file in a folder that exists, or - for stdout")
+    if importlib.util.find_spec("crypten") is None:
+        program = Path(sys.argv[0]).name
+        parser.error(f"no CrypTen here: run scripts/setup_crypten, then .venv-crypten/bin/python scripts/{program}")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # leave through the cleaning-up of run_parties
+
+
+def write_rows(rows: list[dict[str, Any]], file: str) -> None:
+    """The rows as one JSON document, into the file or, for -, to stdout."""
+    document = json.dumps(rows, indent=2) + "\n"
+    if file == "-":
+        sys.stdout.write(document)
+    else:
+        Path(file).write_text(document)
 
 
 def main() -> None:
@@ -210,32 +250,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, epilog=epilog, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--parties", type=int, default=2, help="number of parties, at least 2 (default: %(default)s)")
-    parser.add_argument("--repeats", type=int, default=9, help="timed runs of each operation (default: %(default)s)")
+    add_options(parser, "operation")
+    repeats_help = "timed runs of each operation (default: %(default)s)"
+    parser.add_argument("--repeats", type=at_least(1), default=9, help=repeats_help)
     parser.add_argument("--only", metavar="OP,OP", default=",".join(names), help="operations to measure (default: all)")
     transport_help = f"add a row {TRANSPORT}: one all-gather of 8 bytes, median of {EXCHANGES}; the floor of a round"
     parser.add_argument("--transport-baseline", action="store_true", help=transport_help)
-    parser.add_argument("--timeout", type=int, default=120, help="seconds allowed per operation (default: %(default)s)")
-    parser.add_argument("--json", metavar="FILE", default="-", help="where the rows go; - is stdout (default)")
     options = parser.parse_args()
     chosen, parties, timeout = options.only.split(","), options.parties, options.timeout
     if unknown := [name for name in chosen if name not in names]:
         parser.error(f"--only: no operation is called {', '.join(unknown)}; choose from {', '.join(names)}")
-    if parties < 2 or options.repeats < 1 or timeout < 1:
-        parser.error("--parties must be at least 2, --repeats and --timeout at least 1")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # leave through the cleaning-up of run_parties
+    make_ready(parser, options.json)
 
     rows = []
     for operation in (operation for operation in OPERATIONS if operation.name in chosen):
-        measure = functools.partial(measure_operation, operation, options.repeats)
-        rows.append(measure_row(operation.name, operation.shape[0], parties, timeout, measure))
+        labels = {"op": operation.name, "parties": parties, "size": operation.shape[0]}
+        rows.append(measure_row(labels, timeout, functools.partial(measure_operation, operation, options.repeats)))
     if options.transport_baseline:
-        rows.append(measure_row(TRANSPORT, 1, parties, timeout, functools.partial(measure_transport, parties)))
-    document = json.dumps(rows, indent=2) + "\n"
-    if options.json == "-":
-        sys.stdout.write(document)
-    else:
-        Path(options.json).write_text(document)
+        labels = {"op": TRANSPORT, "parties": parties, "size": 1}
+        rows.append(measure_row(labels, timeout, functools.partial(measure_transport, parties)))
+    write_rows(rows, options.json)
 
 
 if __name__ == "__main__":

@@ -4,146 +4,195 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
+import sys
 import tempfile
 from collections.abc import Callable
-from dataclasses import asdict
+from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from bandits.environments import DATA_SETS, Environment
-from bandits.privacy import eta_bound, eta_per_step
 from mpc.errors import ConfigError
+from mpc.meter import Cost
 
-from ..ppcb.program import Settings
-from ..ppcb.roles import launched
-from ..ppcb.simulate import Run, simulate
+from ..interrupt import Interrupt
+from ..ppcb.launched import Launch, launched
+from ..ppcb.report import document, save, text
+from ..ppcb.run import Run
+from ..ppcb.settings import Argmax, Division, Policy, Settings, Truncation, Variant
+from ..ppcb.simulate import Simulation, simulate
 from ..progress import Progress
 from .operation import natural
+
+_EXAMPLES = """examples:
+  masked {how} ppcb --steps 500                                    digits, 10 arms, 3 parties
+  masked {how} ppcb --data mnist --data-dir DIR --steps 5000        MNIST, from a folder with its files
+  masked {how} ppcb --steps 2000 --out runs/a                       Ctrl-C, then the same with --resume
+  masked {how} ppcb --policy linucb --alpha 0.5 --eps 0             private LinUCB
+  masked {how} ppcb --json                                          one JSON document for other tools
+"""
+_E = TypeVar("_E", bound=Enum)
+Player = Callable[[argparse.Namespace, Settings, Environment, Path], Run]
 
 
 def register(run: Any, launch: Any) -> None:
     """Add `ppcb` to the programs of `run` and `launch`."""
-    text = "the private contextual bandit, on a data set"
-    _options(run.add_parser("ppcb", help=text), _simulated)
-    parser = launch.add_parser("ppcb", help=f"{text}: a process for each owner, the puller, the payer and the dealer")
+    help_ = "the private contextual bandit, on a data set"
+    _options(_parser(run, "run", help_), _simulated)
+    parser = _parser(launch, "launch", f"{help_}: a process for each owner, the puller, the payer and the dealer")
     _options(parser, _launched)
-    parser.add_argument("--timeout", type=float, default=60.0, help="seconds until a silent peer is lost (60)")
+    where = parser.add_argument_group("processes")
+    where.add_argument("--timeout", type=float, default=60.0, help="seconds until a silent peer is lost (60)")
+    where.add_argument("--material", type=Path, help="draw from the stores below this directory; no dealer then")
+    where.add_argument("--session", default="local", help="the session the stores were dealt for (local)")
 
 
-def _options(
-    parser: argparse.ArgumentParser, player: Callable[[argparse.Namespace, Settings, Environment], Run]
-) -> None:
-    parser.add_argument("--data", default="digits", help=f"{', '.join(DATA_SETS)} (digits)")
-    parser.add_argument("--data-dir", type=Path, help="the folder with the files of a data set that is not embedded")
-    parser.add_argument("--arms", type=int, default=10, help="how many arms (10)")
-    parser.add_argument("--dim", type=int, default=20, help="dimensions of a context (20)")
-    parser.add_argument("--steps", type=int, default=500, help="how long to play (500)")
-    parser.add_argument("--parties", type=int, default=3, help="computing parties, who own the features (3)")
-    parser.add_argument("--eps", type=float, default=0.1, help="how often to explore (0.1)")
-    parser.add_argument("--seed", type=natural, default=1, help="of contexts and rewards, never of masks (1)")
-    parser.add_argument("--replicas", type=int, default=1, help="independent bandits in one run (1)")
-    parser.add_argument("--ridge", type=float, default=1.0, help="the regulariser (1)")
-    parser.add_argument("--newton", type=int, default=0, help="Newton iterations behind the reciprocal's table (0)")
-    parser.add_argument("--state-bits", type=int, default=20, help="fraction bits of the regressions (20)")
-    parser.add_argument("--plot", type=Path, help="write the reward curve to this PNG")
-    parser.add_argument("--json", action="store_true", help="print one JSON document instead of text")
+def _parser(programs: Any, how: str, help_: str) -> argparse.ArgumentParser:
+    made: argparse.ArgumentParser = programs.add_parser(
+        "ppcb", help=help_, description=help_, epilog=_EXAMPLES.format(how=how),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    return made
+
+
+def _options(parser: argparse.ArgumentParser, player: Player) -> None:
+    run = parser.add_argument_group("the run")
+    run.add_argument("--data", default="digits", help=f"{', '.join(DATA_SETS)} (digits)")
+    run.add_argument("--data-dir", type=Path, help="the folder with the files of a data set that is not embedded")
+    run.add_argument("--steps", type=int, default=500, help="contexts to decide on, in each replica (500)")
+    run.add_argument("--seed", type=natural, default=1, help="of contexts and rewards; in 'run' of everything (1)")
+    run.add_argument("--replicas", type=int, default=1, help="independent bandits in one run (1)")
+    add_settings(parser)
+    kept = parser.add_argument_group("what is kept")
+    kept.add_argument("--out", type=Path, help="folder of the results and checkpoints (runs/ppcb; none with --json)")
+    kept.add_argument("--checkpoint-every", type=int, default=100, metavar="N", help="decisions between two (100)")
+    kept.add_argument("--resume", action="store_true", help="go on from the last checkpoint in --out")
+    kept.add_argument("--plot", type=Path, help="write the reward curve to this PNG as well")
+    kept.add_argument("--json", action="store_true", help="print one JSON document instead of text")
     parser.set_defaults(run=_run, player=player)
 
 
-def _run(options: argparse.Namespace) -> None:
-    if options.parties < 2 or options.steps < 1:
-        raise ConfigError(f"at least 2 parties and 1 step, not {options.parties} and {options.steps}")
+def add_settings(parser: argparse.ArgumentParser) -> None:
+    """The options that settings are made of."""
+    bandit = parser.add_argument_group("the bandit")
+    bandit.add_argument("--arms", type=int, default=10, help="how many arms (10)")
+    bandit.add_argument("--dim", type=int, default=20, help="dimensions of a context (20)")
+    bandit.add_argument("--parties", type=int, default=3, help="computing parties, who own the features (3)")
+    bandit.add_argument("--eps", type=float, default=0.1, help="how often to explore (0.1)")
+    bandit.add_argument("--policy", default=Policy.EPSILON_GREEDY.value, help=f"{_values(Policy)} (epsilon-greedy)")
+    bandit.add_argument("--alpha", type=float, default=1.0, help="optimism of linucb, spread of thompson (1)")
+    bandit.add_argument("--ridge", type=float, default=1.0, help="the regulariser (1)")
+    bandit.add_argument("--bound", type=float, default=1.0, help="the largest norm of a context (1)")
+    bandit.add_argument("--batch", type=int, default=1, help="contexts decided on, and learned from, together (1)")
+    bandit.add_argument("--delay", type=int, default=0, help="decisions by which rewards are late (0)")
+    how = parser.add_argument_group("the protocol")
+    how.add_argument("--variant", default=Variant.RECAST.value, help=f"{_values(Variant)} (recast)")
+    how.add_argument("--reciprocal", default=Division.TABLE.value, help=f"{_values(Division)} (table)")
+    how.add_argument("--newton", type=int, help="iterations of it (1 behind a table, 10 for newton)")
+    how.add_argument("--argmax", default=Argmax.PAIRS.value, help=f"{_values(Argmax)} (pairs)")
+    how.add_argument("--truncation", default=Truncation.EXACT.value, help=f"{_values(Truncation)} (exact)")
+    how.add_argument("--fraction-bits", type=int, default=20, help="of contexts, rewards and scores (20)")
+    how.add_argument("--state-bits", type=int, help="of the regressions (as --fraction-bits)")
+    refresh = "decisions after which the regressions are brought back to the exact sums (0: never)"
+    how.add_argument("--refresh", type=int, default=0, metavar="N", help=refresh)
+
+
+def settings_of(options: argparse.Namespace, *, steps: int, replicas: int = 1) -> Settings:
+    """Settings from `add_settings`."""
+    if options.parties < 2:
+        raise ConfigError(f"secret sharing needs at least 2 parties, not {options.parties}")
     if options.parties > options.dim:
         raise ConfigError(f"{options.parties} owners of {options.dim} features: each owns at least one")
-    settings = Settings(
-        arms=options.arms, dim=options.dim, eps=options.eps, replicas=options.replicas, ridge=options.ridge,
-        newton=options.newton, state_bits=options.state_bits, steps=max(options.steps, 1 << 16),
+    division = _chosen(Division, options.reciprocal, "--reciprocal")
+    if division is Division.TABLE and options.newton:
+        division = Division.TABLE_NEWTON
+    return Settings(
+        arms=options.arms, dim=options.dim, eps=options.eps, replicas=replicas, batch=options.batch,
+        delay=options.delay, policy=_chosen(Policy, options.policy, "--policy"), alpha=options.alpha,
+        ridge=options.ridge, bound=options.bound, fraction_bits=options.fraction_bits,
+        state_bits=options.state_bits or options.fraction_bits, division=division, newton=options.newton,
+        argmax=_chosen(Argmax, options.argmax, "--argmax"),
+        truncation=_chosen(Truncation, options.truncation, "--truncation"),
+        variant=_chosen(Variant, options.variant, "--variant"), refresh=options.refresh, steps=max(steps, 1 << 16),
     )  # fmt: skip
+
+
+def _values(kind: type[Enum]) -> str:
+    return ", ".join(member.value for member in kind)
+
+
+def _chosen(kind: type[_E], name: str, flag: str) -> _E:
+    try:
+        return kind(name)
+    except ValueError:
+        raise ConfigError(f"{flag} is one of {_values(kind)}, not {name!r}") from None
+
+
+def _run(options: argparse.Namespace) -> None:
+    if options.steps < 1:
+        raise ConfigError(f"at least 1 step, not {options.steps}")
+    if options.resume and options.json and options.out is None:
+        raise ConfigError("--resume needs the folder of the run's checkpoints: name it with --out")
+    if options.checkpoint_every < 1:
+        raise ConfigError(f"at least 1 decision between checkpoints, not {options.checkpoint_every}")
+    out: Path | None = options.out or (None if options.json else Path("runs/ppcb"))
+    settings = settings_of(options, steps=options.steps, replicas=options.replicas)
     from bandits.data import DataError, load  # scikit-learn takes a second to import, and no other command needs it
 
     try:
         environment = load(options.data, arms=options.arms, dim=options.dim, data=options.data_dir)
     except DataError as error:
         raise ConfigError(str(error)) from error
-    run = options.player(options, settings, environment)
+    with tempfile.TemporaryDirectory(prefix="masked-") as scratch:
+        run = options.player(options, settings, environment, out / "checkpoints" if out else Path(scratch) / "keep")
+    files = save(run, options.seed, environment.name, out) if out is not None else []
     if options.plot is not None:
         from ..ppcb.plots import reward_curve
 
         reward_curve(run, options.plot)
-    print(json.dumps(document(run, options.seed), indent=1) if options.json else _text(run, options.plot))
+        files = [options.plot, *files]
+    if options.json:
+        print(json.dumps(document(run, options.seed), indent=1))
+    else:
+        print(text(run) + "".join(f"\n{'reward curve: ' if p.suffix == '.png' else 'written: '}{p}" for p in files))
+    if run.steps < options.steps:
+        sys.stdout.flush()
+        cure = f": go on with --resume and --out {out}" if out is not None else ""
+        print(f"stopped at step {run.steps:,} of {options.steps:,}{cure}", file=sys.stderr)
+        raise SystemExit(130)
 
 
-def _simulated(options: argparse.Namespace, settings: Settings, environment: Environment) -> Run:
-    progress = Progress(options.steps)
-    run = simulate(
-        environment, settings, parties=options.parties, steps=options.steps, seed=options.seed,
-        progress=lambda done, reward: progress(done, f"  reward {reward:.4f}"),
-    )  # fmt: skip
+def _simulated(options: argparse.Namespace, settings: Settings, environment: Environment, keep: Path) -> Run:
+    progress = Progress(options.steps // settings.batch, batch=settings.batch)
+    with Interrupt() as interrupt:
+
+        def report(simulation: Simulation) -> bool:
+            cost = simulation.session.meter.total
+            progress(simulation.done, _running(simulation.world.average_reward, cost, simulation.done))
+            return not interrupt.asked
+
+        run = simulate(
+            environment, settings, parties=options.parties, steps=options.steps, seed=options.seed, progress=report,
+            folder=keep, every=options.checkpoint_every, resume=options.resume,
+        )  # fmt: skip
     progress.end()
     return run
 
 
-def _launched(options: argparse.Namespace, settings: Settings, environment: Environment) -> Run:
-    episodes = [environment.episode(options.steps, options.seed + replica) for replica in range(settings.replicas)]
-    with tempfile.TemporaryDirectory(prefix="masked-") as folder:
-        return launched(
-            settings,
-            episodes,
-            parties=options.parties,
-            steps=options.steps,
-            folder=Path(folder),
-            timeout=options.timeout,
-        )
+def _launched(options: argparse.Namespace, settings: Settings, environment: Environment, keep: Path) -> Run:
+    how = Launch(
+        options.parties, options.steps, options.seed, keep, options.checkpoint_every, options.resume, options.timeout,
+        options.material, options.session,
+    )  # fmt: skip
+    progress = Progress(options.steps // settings.batch, batch=settings.batch)
+    with tempfile.TemporaryDirectory(prefix="masked-") as scratch:
+        run = launched(
+            environment, settings, how, Path(scratch),
+            watch=lambda done, reward, cost: progress(done, _running(reward, cost, 1)),
+        )  # fmt: skip
+    progress.end()
+    return run
 
 
-def document(run: Run, seed: int) -> dict[str, Any]:
-    """The run as other tools read it; averages and differences of all replicas, first_difference of the earliest."""
-    first = min(run.differences, key=lambda difference: difference.step, default=None)
-    eta = eta_per_step(run.settings.arms, run.settings.eps)
-    return {
-        "steps": run.steps,
-        "parties": run.parties,
-        "arms": run.settings.arms,
-        "dim": run.settings.dim,
-        "eps": run.settings.eps,
-        "seed": seed,
-        "replicas": run.settings.replicas,
-        "average_reward": float(run.rewards.mean()),
-        "twin_average_reward": float(run.twin_rewards.mean()),
-        "first_difference": None if first is None else {"step": first.step, "gap": first.gap},
-        "rounds_per_step": run.cost.rounds / run.steps,
-        "client_hops_per_step": run.cost.client_hops / run.steps,
-        "bytes_per_step_per_party": run.cost.opened_bytes / run.steps,
-        "sent_bytes_per_step_per_party": run.cost.sent_bytes / run.steps,
-        "offline_bytes_per_step": run.offline_bytes / run.steps,
-        "seconds_per_step": run.seconds / run.steps,
-        "offline_seconds_per_step": run.offline_seconds / run.steps,
-        "eta_per_step": eta if math.isfinite(eta) else None,
-        "ledger": [asdict(entry) for entry in run.ledger],
-    }
-
-
-def _text(run: Run, plot: Path | None) -> str:
-    facts = document(run, 0)
-    eta, bound = eta_per_step(run.settings.arms, run.settings.eps), eta_bound(run.settings.arms, run.settings.eps)
-    if run.differences:
-        where = ", ".join(f"replica {d.replica} at step {d.step}, gap {d.gap:.2g}" for d in run.differences[:5])
-        same = f"differs from the twin, where two scores were closer than fixed point can tell: {where}"
-    else:
-        same = "pulled the same arms as its plaintext twin at every step"
-    rows = [
-        f"{run.steps} steps, {run.settings.arms} arms, {run.parties} parties, {run.settings.replicas} replicas; {same}",
-        f"average reward {facts['average_reward']:.4f}, twin {facts['twin_average_reward']:.4f}",
-        f"a step took {facts['rounds_per_step']:g} rounds, {facts['bytes_per_step_per_party']:,.0f} bytes from each "
-        f"party to each other and {1e3 * facts['seconds_per_step']:.2f} ms;",
-        f"offline, {facts['offline_bytes_per_step']:,.0f} bytes and {1e3 * facts['offline_seconds_per_step']:.2f} ms",
-        "",
-        "who learned what",
-        *(f"  {entry.role} learned {entry.what} ({entry.count} values): {entry.why}" for entry in run.ledger),
-        "  payer knew the rewards: it shared them",
-        "",
-        f"each pulled arm is {eta:.3f}-differentially private in its context (at most log(A / eps) = {bound:.3f}),",
-        "against everyone but the dealer, who draws the coins",
-    ]
-    return "\n".join(rows + ([f"\nreward curve: {plot}"] if plot is not None else []))
+def _running(reward: float, cost: Cost, decisions: int) -> str:
+    return f"  reward {reward:.4f}  {cost.rounds / decisions:g} rounds  {cost.opened_bytes / decisions / 1e3:,.1f} kB"

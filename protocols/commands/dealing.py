@@ -7,17 +7,19 @@ import os
 import secrets
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
+from mpc.correlations import Correlation
 from mpc.errors import ConfigError
 from mpc.launch import NOTE
 from mpc.net.channel import adopt, await_parties, call_dealer, listen
-from offline import Plan, Store, StoreSource, StreamSource, serve
-
-from ..ppcb.witness import WitnessDealer
+from offline import Plan, Store, StoreSource, StreamSource, TrustedDealer, serve
 
 _DEALER = "MASKED_DEALER"
 
@@ -34,10 +36,13 @@ class _Where(NamedTuple):
 
 
 @contextmanager
-def dealer_beside(plan: Plan, steps: int, scratch: Path, *, witness: Path | None = None) -> Iterator[dict[str, str]]:
+def dealer_beside(
+    plan: Plan, steps: int, scratch: Path, *, coins: Path | None = None, first: int = 0
+) -> Iterator[dict[str, str]]:
     """A dealer in a process of its own; gives the environment by which parties find it.
 
-    witness: where it writes the exploration coins at its end, for an experiment that replays them in the clear.
+    coins: the file with its coin key, for an experiment that replays the coins or goes on with block `first` of them;
+    else a fresh one.  At its end it writes to dealer.json how many blocks took how many seconds.
     """
     path = scratch / "plan.json"
     plan.save(path)
@@ -45,7 +50,8 @@ def dealer_beside(plan: Plan, steps: int, scratch: Path, *, witness: Path | None
     token = secrets.token_hex(16)
     environment = {_DEALER: json.dumps(_Where(listener.getsockname(), token, str(path)))}
     command = [sys.executable, "-m", "protocols", "dealer", str(path), "--steps", str(steps)]
-    command += ["--witness", str(witness)] if witness is not None else []
+    command += ["--coins", str(coins), "--first", str(first)] if coins is not None else []
+    command += ["--report", str(scratch / "dealer.json")]
     log = (scratch / "dealer.log").open("wb")  # a dealer that loses a party is a witness, not the cause
     process = subprocess.Popen(
         [*command, "--listener", str(listener.fileno())],
@@ -59,8 +65,8 @@ def dealer_beside(plan: Plan, steps: int, scratch: Path, *, witness: Path | None
     log.close()
     try:
         yield environment
-        if witness is not None:
-            process.wait(30)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(5)  # it ends with its last block
     except ConfigError as error:
         last = (scratch / "dealer.log").read_text().strip().splitlines()[-1:]
         if "the dealer" in str(error) and last:
@@ -71,16 +77,37 @@ def dealer_beside(plan: Plan, steps: int, scratch: Path, *, witness: Path | None
         process.wait(5)
 
 
-def serve_from_environment(plan: Plan, steps: int, listener: int, witness: Path | None) -> None:
+def serve_from_environment(
+    plan: Plan, steps: int, listener: int, *, coins: Path | None, first: int, report: Path | None
+) -> None:
     """The dealer process's own work."""
     where = _where()
     channels = await_parties(plan.parties, adopt(listener), bytes.fromhex(where.token))
-    if witness is None:
-        serve(plan, channels, blocks=steps)
-        return
-    dealer = WitnessDealer(plan.parties)
-    serve(plan, channels, blocks=steps, dealer=dealer)
-    dealer.save(witness)
+    dealer = _Timed(plan.parties, coin_key=coins.read_bytes() if coins is not None else None, first_coins=first)
+    try:
+        serve(plan, channels, blocks=steps, dealer=dealer)
+    finally:
+        if report is not None:
+            report.write_text(json.dumps({"blocks": dealer.blocks, "seconds": dealer.seconds}))
+
+
+class _Timed(TrustedDealer):
+    """A dealer that counts the seconds of its work."""
+
+    blocks = 0
+    seconds = 0.0
+
+    def enter(self, block: int) -> None:
+        """Stand at the start of a block."""
+        super().enter(block)
+        self.blocks = block + 1
+
+    def corrections(self, item: Correlation) -> np.ndarray:
+        """What party 0 is handed for the next item."""
+        started = time.perf_counter()
+        made = super().corrections(item)
+        self.seconds += time.perf_counter() - started
+        return made
 
 
 def source_for(party: int, material: Path | None, session: str = "local") -> StoreSource | StreamSource:

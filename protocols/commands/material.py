@@ -41,11 +41,18 @@ def register(commands: Any) -> None:
     dealer = commands.add_parser("dealer", help="serve material to launched parties (started by 'masked launch')")
     dealer.add_argument("plan", type=Path)
     dealer.add_argument("--steps", type=int, required=True)
-    dealer.add_argument("--witness", type=Path, help=argparse.SUPPRESS)
+    dealer.add_argument("--coins", type=Path, help=argparse.SUPPRESS)
+    dealer.add_argument("--first", type=int, default=0, help=argparse.SUPPRESS)
+    dealer.add_argument("--report", type=Path, help=argparse.SUPPRESS)
     dealer.add_argument("--listener", type=int, required=True, help=argparse.SUPPRESS)
     dealer.set_defaults(
         run=lambda options: serve_from_environment(
-            Plan.load(options.plan), options.steps, options.listener, options.witness
+            Plan.load(options.plan),
+            options.steps,
+            options.listener,
+            coins=options.coins,
+            first=options.first,
+            report=options.report,
         )
     )
 

@@ -1,5 +1,6 @@
 """Privacy-preserving contextual bandits, after Hannun, Knott, Sengupta and van der Maaten."""
 
-from .program import Settings, State, step
+from .program import State, decide, learn, step
+from .settings import Settings
 
-__all__ = ["Settings", "State", "step"]
+__all__ = ["Settings", "State", "decide", "learn", "step"]

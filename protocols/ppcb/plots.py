@@ -1,4 +1,4 @@
-"""Pictures of a run.  The door to matplotlib."""
+"""Pictures of a run.  A door to matplotlib."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import matplotlib
 import numpy as np
 
-from .simulate import Run
+from .run import Run
 
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt
@@ -18,9 +18,11 @@ def reward_curve(run: Run, path: Path) -> None:
     steps = np.arange(1, run.steps + 1)
     figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
     for rewards, label, style in ((run.twin_rewards, "plaintext twin", "--"), (run.rewards, "private", "-")):
-        mean = (rewards.cumsum(axis=0) / steps[:, None]).mean(axis=1)
-        axes.plot(steps, mean, style, label=label)
-    axes.set(xlabel="step", ylabel="average reward so far", title=f"eps = {run.settings.eps:g}, {run.parties} parties")
+        if rewards is not None:
+            mean = (rewards.cumsum(axis=0) / steps[:, None]).mean(axis=1)
+            axes.plot(steps, mean, style, label=label)
+    title = f"{run.settings.policy.value}, eps = {run.settings.eps:g}, {run.parties} parties"
+    axes.set(xlabel="step", ylabel="average reward so far", title=title)
     axes.legend()
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=120)

@@ -7,7 +7,7 @@
                           update of the pulled arm's regression
 
 Owners of the features are the computing parties.  The puller learns the arms, the payer knows the rewards, and nobody
-learns anything else.  Every value has a leading axis of R replicas.
+learns anything else.  Values have two leading axes: R replicas, and the B contexts that are decided on together.
 
 State: P_a = (ridge I + sum x x')^-1 and w_a = P_a sum r x, so that a step needs one reciprocal, not one for each arm:
 
@@ -18,89 +18,51 @@ State: P_a = (ridge I + sum x x')^-1 and w_a = P_a sum r x, so that a step needs
      9  g = 1 / (1 + x'u), by a table of lines
     10  g u u', g u (r - s)                      11  truncate
     12  P_a -= o_a g u u',  w_a += o_a g u (r - s)
+
+Rewards that come d steps late are learned from in the rounds in which a later step decides: then a step is 9 rounds.
 """
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
 from mpc import ops
-from mpc.curves import Reciprocal
 from mpc.errors import RangeError
-from mpc.ops import Lines
-from mpc.ring import VALUE_BITS
 from mpc.rounds import Input, Reveal, Rounds, together
 from mpc.session import Session
 from mpc.share import Share
 
+from .batch import update_batch
+from .indices import with_bonus
+from .numbers import cut, cut_to, quotient
+from .settings import Argmax, Policy, Settings
+
 PULLER, PAYER = "puller", "payer"
-_SLACK = 2.0**-7  # how far rounding may carry 1 + x'u below 1 or above its bound
 
 
-@dataclass(frozen=True)
-class Settings:
-    """What all parties agree on before a run.
+class Unpaid(NamedTuple):
+    """A decision whose reward has not come yet."""
 
-    bound: the largest norm of a context; with the ridge it bounds the reciprocal's argument by 1 + bound^2 / ridge.
-    steps: how long a run may be; it bounds the scores, |w_a . x| <= sqrt(steps) bound / (2 sqrt(ridge)).
-    fraction_bits: of contexts, rewards and scores; state_bits: of P and w.
-    """
-
-    arms: int
-    dim: int
-    eps: float = 0.1
-    replicas: int = 1
-    ridge: float = 1.0
-    bound: float = 1.0
-    fraction_bits: int = 20
-    state_bits: int = 20
-    segments: int = 9
-    newton: int = 0
-    steps: int = 1 << 16
-
-    def __post_init__(self) -> None:
-        if self.arms < 1 or self.dim < 1 or self.replicas < 1:
-            raise RangeError(f"{self.arms} arms, {self.dim} dimensions, {self.replicas} replicas: at least 1 of each")
-        if not 0.0 <= self.eps <= 1.0:
-            raise RangeError(f"eps is a probability in [0, 1], not {self.eps:g}")
-        if self.steps < 1:
-            raise RangeError(f"a run has at least 1 step, not {self.steps}")
-        if self.ridge <= 0 or self.bound <= 0:
-            raise RangeError(f"ridge {self.ridge:g} and bound {self.bound:g} must be positive")
-        ops.Keys(self.arms, self.score_bits, self.eps)  # refuses more arms than fit
-        gain = self.fraction_bits if self.newton else self.lines.out_scale
-        if (widest := max(2 * self.state_bits, gain + self.state_bits) + self.value_bits) > VALUE_BITS:
-            raise RangeError(
-                f"products of the update need {widest} bits of {VALUE_BITS}: use fewer state_bits or steps, a larger "
-                "ridge, or newton=1, which brings the reciprocal to fewer fraction bits"
-            )
-
-    @property
-    def score_bits(self) -> int:
-        """Bits of an untruncated score, sign included."""
-        return self.fraction_bits + self.state_bits + self.value_bits + 1
-
-    @property
-    def value_bits(self) -> int:
-        """Bits in front of the point of a score or a surprise, with a factor of two to spare for rounding."""
-        largest = 1.0 + math.sqrt(self.steps) * self.bound / (2.0 * math.sqrt(self.ridge))
-        return max(1, math.ceil(math.log2(2.0 * largest)))
-
-    @property
-    def lines(self) -> Lines:
-        """The table of 1 / x over [1, 1 + bound^2 / ridge] and a little slack."""
-        upper = 1.0 + self.bound**2 / self.ridge + _SLACK
-        return Lines.over(Reciprocal(1.0 - _SLACK), upper, self.fraction_bits, self.segments)
+    x: Share
+    o: Share
 
 
 @dataclass
 class State:
-    """[P_a; w_a']: (replicas, arms, dim + 1, dim) at state_bits."""
+    """[P_a; w_a']: (replicas, arms, dim + 1, dim) at state_bits.
+
+    sums: [sum x x'; sum r x'] at twice fraction_bits, exact, where a run refreshes.
+    unpaid: as many decisions as a reward is late, oldest first; before the first decision, nothing was pulled.
+    """
 
     table: Share
+    sums: Share | None = None
+    unpaid: deque[Unpaid] = field(default_factory=deque)
 
     @classmethod
     def start(cls, session: Session, settings: Settings) -> State:
@@ -108,69 +70,202 @@ class State:
         dim = settings.dim
         first = np.concatenate([np.eye(dim) / settings.ridge, np.zeros((1, dim))])
         shape = (settings.replicas, settings.arms, dim + 1, dim)
-        return cls(session.constant(np.broadcast_to(first, shape), settings.state_bits))
+        table = session.constant(np.broadcast_to(first, shape), settings.state_bits)
+        sums = session.constant(np.zeros(shape), 2 * settings.fraction_bits) if settings.refresh else None
+        lead = (settings.replicas, settings.batch)
+        nothing = Unpaid(
+            session.constant(np.zeros((*lead, dim)), settings.fraction_bits),
+            session.constant(np.zeros((*lead, settings.arms)), 0),
+        )
+        return cls(table, sums, deque([nothing] * settings.delay))
+
+    def words(self) -> dict[str, np.ndarray]:
+        """This process's shares, to be kept where only it can read them."""
+        kept = {"table": self.table.words}
+        if self.sums is not None:
+            kept["sums"] = self.sums.words
+        if self.unpaid:
+            kept["unpaid_x"] = np.stack([old.x.words for old in self.unpaid])
+            kept["unpaid_o"] = np.stack([old.o.words for old in self.unpaid])
+        return kept
+
+    @classmethod
+    def restored(cls, session: Session, settings: Settings, kept: Mapping[str, np.ndarray]) -> State:
+        """The state behind `words`."""
+        f = settings.fraction_bits
+        unpaid = [
+            Unpaid(Share(session, x, f), Share(session, o, 0))
+            for x, o in zip(kept.get("unpaid_x", ()), kept.get("unpaid_o", ()), strict=True)
+        ]
+        sums = Share(session, kept["sums"], 2 * f) if "sums" in kept else None
+        return cls(Share(session, kept["table"], settings.state_bits), sums, deque(unpaid))
+
+
+class Decision(NamedTuple):
+    """o: one-hot of the chosen arm, (R, B, A) at scale 0.  v: P_a x at state_bits.  s: w_a . x at fraction_bits."""
+
+    o: Share
+    v: Share
+    s: Share
 
 
 def share_block(
     session: Session, values: np.ndarray | None, *, owner: int, width: int, settings: Settings, bound: float
 ) -> Share:
-    """A block of features from its owner, (replicas, width); a row whose norm exceeds the bound is refused there."""
+    """A block of features from its owner, (replicas, batch, width); beyond the bound it is refused there."""
+    shape = (settings.replicas, settings.batch, width)
     if values is not None and owner in session.hosted:
+        if values.shape != shape:
+            raise RangeError(
+                f"party {owner} declared blocks of shape {shape} (replicas, batch, features), this one has "
+                f"{values.shape}"
+            )
         norm = float(np.linalg.norm(values, axis=-1).max(initial=0.0))
         if not norm <= bound * (1.0 + 2.0**-settings.fraction_bits):
             raise RangeError(
                 f"a block of party {owner} has norm {norm:.6g}, declared is {bound:g}: scale it or declare more"
             )
-    shape = (settings.replicas, width)
     return session.share(values, owner=owner, shape=shape, scale=settings.fraction_bits)
 
 
 def step(session: Session, state: State, x: Share, settings: Settings) -> Rounds[None]:
-    """One step of all replicas; updates the state.
+    """Decide on x and learn from the reward that comes; updates the state.
 
-    Needs: contexts of norm at most `bound`, rewards in [0, 1], at most `steps` steps.
-    Cost:  12 rounds (4 more for each Newton iteration), 1 hop to the puller and 1 from the payer.
-    Opens: as product, truncate, argmax and curve.
+    Needs: contexts of norm at most `bound`, rewards in [0, 1], at most `steps` contexts.
+    Cost:  12 rounds; 9 with a delay.  More: 1 where raw scores leave no room for keys, as `quotient` for each Newton
+           iteration, 8 for LinUCB, 9 for Thompson, as `update_batch` for batches.  1 hop to the puller and 1 from the
+           payer.
+    Opens: as product, truncate, argmax, curve, and for LinUCB and Thompson square_root.
     """
-    f, scale = settings.fraction_bits, settings.state_bits
-    replicas, dim = settings.replicas, settings.dim
-
-    raw = yield from ops.einsum(session, "raij,rj->rai", state.table, x)  # 1
-    scores = Share(session, raw[..., dim].words, 0)
-    both, o = yield from together(  # 2-5
-        ops.truncate(session, raw, f), ops.argmax(session, scores, score_bits=settings.score_bits, eps=settings.eps)
+    if settings.delay:
+        yield from _decide_and_learn_late(session, state, x, settings)
+        return
+    o, v, s = yield from decide(session, state, x, settings)
+    u, prediction, _, reward = yield from together(
+        _pick(session, o, v), _pick_scores(session, o, s), tell(o), _paid(settings)
     )
+    yield from _update(session, state, x, o, u, reward - prediction, reward, settings)
 
-    arm = (o * np.arange(settings.arms)).sum(axis=-1)
-    selected, _, reward = yield from together(  # 6
-        ops.einsum(session, "ra,rai->ri", o, both),
-        _tell(arm),
-        _paid(replicas, scale),
+
+def decide(
+    session: Session, state: State, x: Share, settings: Settings, *, eligible: np.ndarray | None = None
+) -> Rounds[Decision]:
+    """Rounds 1 to 5.  eligible: the arms that may be chosen, public; all others have a 0 in the one-hot."""
+    dim = settings.dim
+    raw = yield from ops.einsum(session, "raij,rbj->rbai", state.table, x)
+    settled = together(
+        cut(session, raw[..., :dim], settings.fraction_bits, settings),
+        cut(session, raw[..., dim], settings.state_bits, settings),
     )
-    u, surprise = selected[:, :dim], reward - selected[:, dim]
+    if settings.policy is Policy.EPSILON_GREEDY:
+        (v, s), o = yield from together(settled, _best(session, raw[..., dim], settings, eligible))
+    else:
+        v, s = yield from settled
+        index = yield from with_bonus(session, raw[..., dim], x, v, settings)
+        o = yield from _best(session, index, settings, eligible)
+    return Decision(o, v, s)
 
-    stacked = Share(session, np.concatenate([u.words, surprise.words[..., None]], axis=-1), scale)
-    xu, uu = yield from together(  # 7
-        ops.einsum(session, "ri,ri->r", x, u),
-        ops.einsum(session, "ri,rj->rij", u, stacked),
+
+def learn(session: Session, state: State, x: Share, o: Share, paid: Rounds[Share], settings: Settings) -> Rounds[None]:
+    """Update the pulled arms' regressions when a reward comes after other updates: 9 rounds.
+
+    paid: gives the rewards, (R, B) at fraction_bits, in the first of them.
+    """
+    dim = settings.dim
+    raw, reward = yield from together(ops.einsum(session, "raij,rbj->rbai", state.table, x), paid)
+    v, s = yield from together(
+        cut(session, raw[..., :dim], settings.fraction_bits, settings),
+        cut(session, raw[..., dim], settings.state_bits, settings),
     )
-    xu, uu = yield from together(ops.truncate(session, xu, scale), ops.truncate(session, uu, scale))  # 8
-
-    g = yield from ops.curve(session, xu + 1.0, settings.lines)  # 9
-    if settings.newton:
-        g = yield from ops.truncate_to(session, g, f)
-        g = yield from ops.newton_reciprocal(session, xu + 1.0, g, settings.newton)
-    gain = yield from ops.einsum(session, "r,rij->rij", g, uu)  # 10
-    gain = yield from ops.truncate_to(session, gain, scale)  # 11
-
-    update = np.concatenate([-gain.words[..., :dim], gain.words[..., dim:].swapaxes(-1, -2)], axis=-2)
-    change = yield from ops.einsum(session, "ra,rij->raij", o, Share(session, update, scale))  # 12
-    state.table = state.table + change
+    u, prediction = yield from together(_pick(session, o, v), _pick_scores(session, o, s))
+    yield from _update(session, state, x, o, u, reward - prediction, reward, settings)
 
 
-def _tell(arm: Share) -> Rounds[None]:
-    yield Reveal(arm, to=PULLER, what="arm", why="it is pulled")
+def tell(o: Share) -> Rounds[None]:
+    """Reveal the chosen arm to the puller."""
+    yield Reveal((o * np.arange(o.shape[-1])).sum(axis=-1), to=PULLER, what="arm", why="it is pulled")
 
 
-def _paid(replicas: int, scale: int) -> Rounds[Share]:
-    return (yield Input(PAYER, (replicas,), scale))
+def _decide_and_learn_late(session: Session, state: State, x: Share, settings: Settings) -> Rounds[None]:
+    old = state.unpaid.popleft()
+    o, _ = yield from together(
+        _decide_and_tell(session, state, x, settings),
+        learn(session, state, old.x, old.o, _paid(settings), settings),
+    )
+    state.unpaid.append(Unpaid(x, o))
+
+
+def _decide_and_tell(session: Session, state: State, x: Share, settings: Settings) -> Rounds[Share]:
+    o, _, _ = yield from decide(session, state, x, settings)
+    yield from tell(o)
+    return o
+
+
+def _paid(settings: Settings) -> Rounds[Share]:
+    return (yield Input(PAYER, (settings.replicas, settings.batch), settings.fraction_bits))
+
+
+def _best(session: Session, scores: Share, settings: Settings, eligible: np.ndarray | None) -> Rounds[Share]:
+    """[one-hot of the largest score] at f + state bits, exploration folded in."""
+    if not settings.raw_scores_fit:
+        scores = yield from cut(session, scores, settings.state_bits, settings)
+    scores = Share(session, scores.words if eligible is None else scores.words[..., eligible], 0)
+    if settings.argmax is Argmax.TOURNAMENT:
+        o = yield from ops.argmax_tournament(session, scores, score_bits=settings.score_bits, eps=settings.eps)
+    else:
+        how = ops.Compare.CIRCUIT if settings.argmax is Argmax.CIRCUIT else ops.Compare.TABLES
+        o = yield from ops.argmax(session, scores, score_bits=settings.score_bits, eps=settings.eps, how=how)
+    if eligible is None:
+        return o
+    words = np.zeros((*o.words.shape[:-1], settings.arms), np.uint64)
+    words[..., eligible] = o.words
+    return Share(session, words, 0)
+
+
+def _pick(session: Session, o: Share, v: Share) -> Rounds[Share]:
+    return ops.einsum(session, "rba,rbai->rbi", o, v)
+
+
+def _pick_scores(session: Session, o: Share, s: Share) -> Rounds[Share]:
+    return ops.einsum(session, "rba,rba->rb", o, s)
+
+
+def _update(
+    session: Session, state: State, x: Share, o: Share, u: Share, surprise: Share, reward: Share, settings: Settings
+) -> Rounds[None]:
+    """Rounds 7 to 12; the exact sums, where they are kept, need none of their own."""
+    rank_one = _update_one if settings.batch == 1 else update_batch
+    change = rank_one(session, x, o, u, surprise, settings)
+    if state.sums is None:
+        state.table = state.table + (yield from change)
+        return
+    both, added = yield from together(change, _moments(session, x, o, reward))
+    state.table, state.sums = state.table + both, state.sums + added
+
+
+def _moments(session: Session, x: Share, o: Share, reward: Share) -> Rounds[Share]:
+    """[x x'; r x'] for the pulled arm, at twice the scale of x, without rounding."""
+    rows = Share(session, np.concatenate([x.words, reward.words[..., None]], axis=-1), x.scale)
+    moments = yield from ops.einsum(session, "rbi,rbj->rbij", rows, x)
+    return (yield from ops.einsum(session, "rba,rbij->raij", o, moments))
+
+
+def _update_one(session: Session, x: Share, o: Share, u: Share, surprise: Share, settings: Settings) -> Rounds[Share]:
+    """[-o g u u'; o g u (r - s)]: what Sherman and Morrison add to the state."""
+    f, scale, dim = settings.fraction_bits, settings.state_bits, settings.dim
+    right = Share(session, np.concatenate([u.words, surprise.words[..., None]], axis=-1), 0)  # u, r - s: two scales
+    xu, uu = yield from together(
+        ops.einsum(session, "rbi,rbi->rb", x, u),
+        ops.einsum(session, "rbi,rbj->rbij", Share(session, u.words, 0), right),
+    )
+    xu, p_part, w_part = yield from together(
+        cut(session, xu, scale, settings),
+        cut(session, Share(session, uu.words[..., :dim], 2 * scale), scale, settings),
+        cut(session, Share(session, uu.words[..., dim:], scale + f), f, settings),
+    )
+    g = yield from quotient(session, xu + 1.0, settings)
+    parts = Share(session, np.concatenate([p_part.words, w_part.words], axis=-1), scale)
+    gain = yield from ops.einsum(session, "rb,rbij->rbij", g, parts)
+    gain = yield from cut_to(session, gain, scale, settings)
+    rows = np.concatenate([-gain.words[..., :dim], gain.words[..., dim:].swapaxes(-1, -2)], axis=-2)
+    return (yield from ops.einsum(session, "rba,rbij->raij", o, Share(session, rows, scale)))

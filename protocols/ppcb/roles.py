@@ -4,120 +4,139 @@
     puller   has  nothing              learns the arms, and acts: tells the world
     payer    has  outcomes.npy         sees what came of the arm, and shares the reward
 
-The world between puller and payer is a pipe in the run's folder, which the launcher prepares and reads afterwards.
+The world between puller and payer is a pipe in the run's folder, which the launcher prepares.  What a role keeps, its
+shares or the arms it pulled, lies in a folder of its own below `keep`.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import sys
-from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from bandits.environments import Episode
 from mpc.client import ClientProgram, Receive, Send, serve
 from mpc.errors import ConfigError
-from mpc.launch import join, join_as_client, launch, party_main, place
-from mpc.ledger import Entry
+from mpc.launch import join, join_as_client, party_main, place
 from mpc.meter import Cost
 from mpc.session import Session
-from offline import Plan, Recorder
 
-from ..commands.dealing import dealer_beside, source_for
-from ..progress import Progress
-from .program import PAYER, PULLER, Settings, State, step
-from .simulate import Run, World, beside_twin, share_contexts, split
-from .witness import saved_choices
-
-
-def launched(
-    settings: Settings, episodes: list[Episode], *, parties: int, steps: int, folder: Path, timeout: float
-) -> Run:
-    """Play a run with a process for each owner, the puller, the payer and the dealer."""
-    world = World(episodes)
-    for owner, block in split(world.contexts, parties).items():
-        np.save(folder / f"block-{owner}.npy", block)
-    np.save(folder / "outcomes.npy", np.stack([episode.outcomes for episode in episodes], axis=1))
-    (folder / "settings.json").write_text(json.dumps({"length": steps, **asdict(settings)}))
-    os.mkfifo(folder / "world")
-    command = [sys.executable, "-m", "protocols.ppcb.roles"]
-    clients = {role: [*command, role, str(folder)] for role in (PULLER, PAYER)}
-    said: list[str] = []
-    with dealer_beside(_plan(settings, parties), steps, folder, witness=folder / "witness.npz") as environment:
-        launch(
-            [*command, "owner", str(folder)], parties, clients=clients, environment=environment, timeout=timeout,
-            output=lambda name, line: said.append(line) if name == "party 0" else None,
-        )  # fmt: skip
-    told = json.loads(said[-1])
-    choices, dealt_bytes, dealt_seconds = saved_choices(folder / "witness.npz")
-    compared = beside_twin(settings, episodes, np.load(folder / "arms.npy"), choices)
-    ledger = tuple(Entry(**entry) for entry in told["ledger"])
-    cost = Cost(**told["cost"])
-    return Run(settings, parties, *compared, cost, ledger, cost.seconds, dealt_bytes, dealt_seconds)
+from ..commands.dealing import source_for
+from .checkpoint import Checkpoint, checkpoint_at
+from .play import Play
+from .program import PAYER, PULLER
+from .settings import Settings
+from .world import pulled
 
 
-def _plan(settings: Settings, parties: int) -> Plan:
-    """What one step draws, by a dry run."""
-    recorder = Recorder(parties)
-    world = World([Episode(np.zeros((1, settings.dim)), np.zeros((1, settings.arms)))] * settings.replicas)
-    clients = {PULLER: world.puller(settings.replicas), PAYER: world.payer(settings.state_bits)}
-    session = Session.simulate(parties, recorder, clients=clients)
-    x = share_contexts(session, split(world.contexts[0], parties), settings)
-    session.run(step(session, State.start(session, settings), x, settings))
-    return Plan("ppcb", parties, tuple(recorder.items))
+@dataclass(frozen=True)
+class Task:
+    """What every role of a run is told; travels as JSON in the run's folder.
+
+    decisions: of the whole run; start: how many were made before.  every: decisions between checkpoints.
+    material, session: where the owners' stores lie, else a dealer serves them.
+    """
+
+    settings: Settings
+    parties: int
+    decisions: int
+    start: int
+    every: int
+    keep: Path
+    facts: dict[str, Any]
+    material: Path | None = None
+    session: str = "local"
+
+    def save(self, folder: Path) -> None:
+        """Write it where the roles look."""
+        given = {**self.__dict__, "settings": self.settings.as_json(), "keep": str(self.keep)}
+        given["material"] = str(self.material) if self.material else None
+        (folder / "task.json").write_text(json.dumps(given))
+
+    @classmethod
+    def load(cls, folder: Path) -> Task:
+        """Read it."""
+        given = json.loads((folder / "task.json").read_text())
+        given["settings"] = Settings.from_json(given["settings"])
+        given["keep"], given["material"] = Path(given["keep"]), Path(given["material"]) if given["material"] else None
+        return cls(**given)
 
 
-def _owner(folder: Path, settings: Settings, steps: int) -> None:
+def owner(folder: Path, task: Task) -> None:
+    """A computing party: shares its features, decides and learns with the others."""
     here = place()
     if here is None:
         raise ConfigError("an owner is started by 'masked launch ppcb'")
-    own = np.load(folder / f"block-{here.node}.npy")
-    source = source_for(here.node, None)
-    progress = Progress(steps) if here.node == 0 else None
+    own = np.load(folder / f"block-{here.node}.npy", mmap_mode="r")
+    home = task.keep / f"party-{here.node}"
+    kept = Checkpoint.load(checkpoint_at(home, task.start)) if task.start else None
+    source = source_for(here.node, task.material, task.session)
+    source.want(-(-(task.decisions - task.start) // max(1, task.settings.refresh)))
     with Session(join(), source, roles=(PULLER, PAYER)) as session:
-        state = State.start(session, settings)
-        for done, features in enumerate(own, 1):
-            x = share_contexts(session, {here.node: features}, settings)
-            session.run(step(session, state, x, settings))
-            if progress is not None:
-                progress(done)
-        cost, ledger = session.meter.total, [asdict(entry) for entry in session.ledger]
+        play = Play(session, task.settings, done=task.start, kept=None if kept is None else kept.arrays)
+        if kept is not None:
+            session.meter.total = Cost(**kept.facts["cost"])
+            for entry in kept.facts["ledger"]:
+                session.ledger.record(**entry)
+        for features in own[task.start :]:
+            play.turn({here.node: features})
+            if play.done % task.every == 0 or play.done == task.decisions:
+                cost, ledger = asdict(session.meter.total), [asdict(entry) for entry in session.ledger]
+                facts = {**task.facts, "settings": task.settings.as_json(), "cost": cost, "ledger": ledger}
+                Checkpoint(play.done, facts, play.state.words()).save(home)
     source.close()
-    if here.node == 0:
-        print(json.dumps({"cost": asdict(cost), "ledger": ledger}))
 
 
-def _puller(folder: Path, settings: Settings, steps: int) -> ClientProgram:
-    arms = np.zeros((steps, settings.replicas), np.int64)
-    with (folder / "world").open("wb", buffering=0) as world:
-        for done in range(steps):
-            arms[done] = yield Receive((settings.replicas,), 0)
-            world.write(arms[done].tobytes())
-    np.save(folder / "arms.npy", arms)
+def puller(folder: Path, task: Task) -> ClientProgram:
+    """p': learns the arms, and acts; appends each to arms.bin."""
+    settings = task.settings
+    with (folder / "world").open("wb", buffering=0) as world, (task.keep / "arms.bin").open("ab", buffering=0) as log:
+        for _ in range(task.start, task.decisions):
+            arms = yield Receive((settings.replicas, settings.batch), 0)
+            log.write(arms.tobytes())
+            world.write(arms.tobytes())
 
 
-def _payer(folder: Path, settings: Settings, steps: int) -> ClientProgram:
-    outcomes, replica = np.load(folder / "outcomes.npy"), np.arange(settings.replicas)
+def payer(folder: Path, task: Task) -> ClientProgram:
+    """p'': shares the rewards of the decision that is due; before the first, nothing."""
+    settings = task.settings
+    outcomes = np.load(folder / "outcomes.npy", mmap_mode="r")
+    shape = settings.replicas, settings.batch
+    unpaid = [np.zeros(shape)] * settings.delay
+    for done, arms in list(enumerate(arms_of(task)))[
+        task.start - settings.delay if task.start > settings.delay else 0 :
+    ]:
+        unpaid = [*unpaid[1:], pulled(outcomes[done], arms)] if unpaid else []
     with (folder / "world").open("rb") as world:
-        for done in range(steps):
-            arms = np.frombuffer(world.read(8 * settings.replicas), np.int64)
-            yield Send(outcomes[done, replica, arms], settings.state_bits, bound=1.0)
+        for done in range(task.start, task.decisions):
+            if settings.delay:
+                yield Send(unpaid.pop(0), settings.fraction_bits, bound=1.0)
+            arms = np.frombuffer(world.read(8 * settings.replicas * settings.batch), np.int64).reshape(shape)
+            unpaid.append(pulled(outcomes[done], arms))
+            if not settings.delay:
+                yield Send(unpaid.pop(0), settings.fraction_bits, bound=1.0)
+
+
+def arms_of(task: Task) -> np.ndarray:
+    """(decisions, R, B) arms that the puller has noted."""
+    path = task.keep / "arms.bin"
+    shape = task.settings.replicas, task.settings.batch
+    raw = np.fromfile(path, np.int64) if path.exists() else np.zeros(0, np.int64)
+    whole = raw.size // (shape[0] * shape[1])
+    return raw[: whole * shape[0] * shape[1]].reshape(whole, *shape)
 
 
 def main() -> None:
     """Play the role named on the command line."""
     role, folder = sys.argv[1], Path(sys.argv[2])
-    given: Mapping[str, int] = json.loads((folder / "settings.json").read_text())
-    steps = given["length"]
-    settings = Settings(**{name: value for name, value in given.items() if name != "length"})
+    task = Task.load(folder)
     if role == "owner":
-        _owner(folder, settings, steps)
+        owner(folder, task)
     else:
-        serve(join_as_client(), (_puller if role == PULLER else _payer)(folder, settings, steps))
+        serve(join_as_client(), (puller if role == PULLER else payer)(folder, task))
 
 
 if __name__ == "__main__":

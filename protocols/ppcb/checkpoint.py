@@ -1,0 +1,92 @@
+"""Where a run stands, in a file that only its owner can read.  Knows arrays and facts; no protocol.
+
+A checkpoint holds shares: it is worth as much secrecy as the process that wrote it.  Files are numpy archives without
+pickle, written whole or not at all; the last two are kept, since processes may have come to different ones.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mpc.errors import ConfigError
+
+from .settings import Settings
+
+_FORMAT = 1
+_KEPT = 2
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """done: decisions made.  facts: what the run is, as JSON.  arrays: shares and what this process knows."""
+
+    done: int
+    facts: Mapping[str, Any]
+    arrays: Mapping[str, np.ndarray] = field(repr=False)
+
+    def save(self, folder: Path) -> Path:
+        """Write it, and drop all but the last two."""
+        folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(0o700)
+        path = checkpoint_at(folder, self.done)
+        fresh = path.with_suffix(".new")
+        facts = np.frombuffer(json.dumps({"format": _FORMAT, "done": self.done, **self.facts}).encode(), np.uint8)
+        with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            np.savez(file, facts=facts, **self.arrays)  # type: ignore[arg-type]
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(path)
+        for old in checkpoints(folder)[:-_KEPT]:
+            old.unlink(missing_ok=True)
+        return path
+
+    @classmethod
+    def load(cls, path: Path) -> Checkpoint:
+        """Read one back."""
+        if not path.is_file():
+            raise ConfigError(f"there is no checkpoint {path}: run without --resume")
+        try:
+            with np.load(path, allow_pickle=False) as kept:
+                facts = json.loads(kept["facts"].tobytes())
+                if facts.pop("format") != _FORMAT:
+                    raise ConfigError(f"{path} was written by another version: start the run again")
+                return cls(facts.pop("done"), facts, {name: kept[name] for name in kept.files if name != "facts"})
+        except (ValueError, KeyError, EOFError, zipfile.BadZipFile, AttributeError) as error:
+            raise ConfigError(f"{path} is damaged: delete it, an earlier one may be beside it") from error
+
+    def check(self, *, settings: Settings, **facts: Any) -> None:
+        """ConfigError where it belongs to another run."""
+        wanted = {**settings.as_json(), **facts}
+        have = {**self.facts["settings"], **{name: self.facts.get(name) for name in facts}}
+        for name, value in wanted.items():
+            if have.get(name) != value:
+                raise ConfigError(
+                    f"the checkpoint is of a run with {name} = {have.get(name)}, this one has {value}: give the "
+                    "arguments of that run, or another --out"
+                )
+
+
+def checkpoints(folder: Path) -> list[Path]:
+    """Those of a folder, oldest first."""
+    return sorted(folder.glob("checkpoint-*.npz"))
+
+
+def checkpoint_at(folder: Path, done: int) -> Path:
+    """Where the one after `done` decisions lies."""
+    return folder / f"checkpoint-{done:09d}.npz"
+
+
+def latest(folder: Path) -> Checkpoint:
+    """The last one of a folder."""
+    found = checkpoints(folder)
+    if not found:
+        raise ConfigError(f"there is no checkpoint in {folder}: run without --resume, and with --out {folder}")
+    return Checkpoint.load(found[-1])

@@ -1,0 +1,78 @@
+"""The coins of a run, dealt once more in the clear.  For experiments on one machine: the plaintext twin replays them.
+
+The coins decide which arms an epsilon-greedy run explores.  Whoever has a dealer's coin key can tell exploring steps
+from greedy ones, so nobody but the dealer of a real run has it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from bandits.linear import Choice
+from mpc.correlations import ChoiceNoise, Correlation, Exploration, Gaussian, Permutation, layout
+from mpc.ops import Keys
+from mpc.prg import KEY_BYTES, Prg
+from offline import InProcessDealer
+from offline.dealing import dealt_words
+
+
+class MeteredDealer(InProcessDealer):
+    """A dealer for a simulation that can be repeated: all its keys come from a seed.
+
+    It counts its bytes and seconds, and notes what a step draws.  A simulation hides nothing from its own process, so
+    a seed gives nothing away there; parties that protect something draw from a dealer with fresh keys.
+    """
+
+    def __init__(self, parties: int, seed: int) -> None:
+        stream = Prg(seed.to_bytes(KEY_BYTES, "big"))
+        *keys, own_key, self.coin_key = [stream.bytes(KEY_BYTES).tobytes() for _ in range(parties + 2)]
+        super().__init__(parties, keys=keys, own_key=own_key, coin_key=self.coin_key)
+        self.coin_items: list[Correlation] = []
+        self.dealt_bytes = 0
+        self.seconds = 0.0
+
+    def enter(self, block: int) -> None:
+        """Stand at the start of a block."""
+        super().enter(block)
+        self.coin_items = []
+
+    def make(self, item: Correlation) -> np.ndarray:
+        """Make an item."""
+        started = time.perf_counter()
+        rows = super().make(item)
+        self.seconds += time.perf_counter() - started
+        self.dealt_bytes += layout(item).dealt_bytes
+        if item.coins:
+            self.coin_items.append(item)
+        return rows
+
+
+def choices(coin_key: bytes, items: Sequence[Correlation], blocks: range, *, steps: int = 1) -> Iterator[Choice]:
+    """What the coins of each block say; `items` are those of one of a block's `steps` decisions, in order."""
+    for block in blocks:
+        prg = Prg(coin_key, block)
+        for _ in range(steps):
+            yield _choice([(item, dealt_words(item, (), prg)) for item in items if item.coins])
+
+
+def _choice(dealt: Sequence[tuple[Correlation, tuple[np.ndarray, ...]]]) -> Choice:
+    """One decision from the words dealt for it, whatever kinds the variant draws."""
+    explore: np.ndarray = np.zeros((1, 1), bool)
+    order: np.ndarray = np.zeros((1, 1, 1))
+    ties, noise = order, order
+    for item, words in dealt:
+        if isinstance(item, Gaussian):
+            noise = words[0].view(np.int64) * 2.0**-item.scale / (item.deviation or 1.0)
+        elif isinstance(item, ChoiceNoise):
+            lifted = words[0] >> np.uint64(item.high)
+            tie = Keys(item.shape[-1], 2).tie
+            explore, order = np.asarray(lifted.any(axis=-1)), lifted
+            ties = (words[0] & np.uint64((1 << tie) - 1)).astype(np.int64)
+        elif isinstance(item, Permutation):
+            ties = words[0].astype(np.int64)[:, None]
+        elif isinstance(item, Exploration):
+            explore, order = words[0].astype(bool)[:, None], words[1][:, None]
+    return Choice(explore, order, ties, noise)

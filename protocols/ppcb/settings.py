@@ -1,0 +1,232 @@
+"""What all parties of a private contextual bandit agree on before a run, and which ranges follow.  Knows no message."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields
+from enum import Enum
+from typing import Any
+
+from mpc import ops
+from mpc.curves import Reciprocal
+from mpc.errors import RangeError
+from mpc.ops import Lines
+from mpc.ring import VALUE_BITS
+
+_SLACK = 2.0**-7  # how far rounding may carry 1 + x'u below 1 or above its bound
+
+
+class Policy(Enum):
+    """What the arms are ranked by."""
+
+    EPSILON_GREEDY = "epsilon-greedy"
+    LINUCB = "linucb"
+    THOMPSON = "thompson"
+
+
+class Division(Enum):
+    """How 1 / (1 + x'u) is found: by a table of lines, refined by Newton's step, or as published."""
+
+    TABLE = "table"
+    TABLE_NEWTON = "table+newton"
+    NEWTON = "newton"
+
+
+class Argmax(Enum):
+    """How the largest score is found: all pairs at once by tables, the same by circuits, or in two levels."""
+
+    PAIRS = "pairs"
+    CIRCUIT = "circuit"
+    TOURNAMENT = "tournament"
+
+
+class Truncation(Enum):
+    """Division by a power of two: exact, or as published, which fails with probability |x| / 2^64."""
+
+    EXACT = "exact"
+    PUBLISHED = "published"
+
+
+class Variant(Enum):
+    """The recast that keeps P_a and w_a, or Algorithm 1 as published."""
+
+    RECAST = "recast"
+    PUBLISHED = "published"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What all parties agree on before a run.
+
+    batch: contexts decided on, and learned from, together.  delay: how many decisions a reward is late.
+    bound: the largest norm of a context; with the ridge it bounds the reciprocal's argument by 1 + bound^2 / ridge.
+    steps: how many contexts a run may have; it bounds predictions, |w_a . x| <= sqrt(steps) bound / (2 sqrt(ridge)).
+    fraction_bits: of contexts, rewards and predictions; state_bits: of P and w.
+    newton: iterations of `division`; where it is not said, 1 behind a table and 10 from the published start.
+    refresh: after how many decisions P and w are brought back to the exact sums; 0 for never.
+    """
+
+    arms: int
+    dim: int
+    eps: float = 0.1
+    replicas: int = 1
+    batch: int = 1
+    delay: int = 0
+    policy: Policy = Policy.EPSILON_GREEDY
+    alpha: float = 1.0
+    ridge: float = 1.0
+    bound: float = 1.0
+    fraction_bits: int = 20
+    state_bits: int = 20
+    segments: int = 9
+    division: Division = Division.TABLE
+    newton: int | None = None
+    argmax: Argmax = Argmax.PAIRS
+    truncation: Truncation = Truncation.EXACT
+    variant: Variant = Variant.RECAST
+    refresh: int = 0
+    steps: int = 1 << 16
+
+    def __post_init__(self) -> None:
+        if min(self.arms, self.dim, self.replicas, self.batch) < 1:
+            raise RangeError(
+                f"{self.arms} arms, {self.dim} dimensions, {self.replicas} replicas, batches of {self.batch}: at least "
+                "1 of each"
+            )
+        if not 0.0 <= self.eps <= 1.0:
+            raise RangeError(f"eps is a probability in [0, 1], not {self.eps:g}")
+        if self.steps < 1:
+            raise RangeError(f"a run has at least 1 step, not {self.steps}")
+        if min(self.delay, self.refresh, self.newton or 0) < 0:
+            raise RangeError(f"delay {self.delay}, refresh {self.refresh} and newton {self.newton} are counts from 0")
+        if not (0 < self.ridge < math.inf and 0 < self.bound < math.inf and 0 <= self.alpha < math.inf):
+            raise RangeError(f"ridge {self.ridge:g}, bound {self.bound:g} and alpha {self.alpha:g} must be positive")
+        if not (2 <= self.fraction_bits <= 30 and self.fraction_bits <= self.state_bits <= 2 * self.fraction_bits):
+            raise RangeError(
+                f"{self.fraction_bits} fraction bits and {self.state_bits} of the state: from 2 to 30, and for the "
+                "state at least as many and at most twice as many"
+            )
+        if self.variant is Variant.PUBLISHED:
+            self._check_published()
+            return
+        if self.policy is not Policy.EPSILON_GREEDY and self.truncation is not Truncation.EXACT:
+            raise RangeError(f"{self.policy.value} takes roots by exact truncation: leave truncation at 'exact'")
+        if self.division is Division.NEWTON and self.fraction_bits > 22:
+            raise RangeError(
+                f"the published reciprocal takes an exponential that overflows at {self.fraction_bits} fraction bits: "
+                "use at most 22, or division 'table+newton'"
+            )
+        self._check_ranges()
+        ops.Keys(self.arms, self.score_bits, self.eps)  # refuses more arms than fit
+
+    def _check_ranges(self) -> None:
+        """Every word of a step stays below 2^62, or the settings are refused."""
+        f, s, u = self.fraction_bits, self.state_bits, self.gain_bits
+        widest = {
+            "P x": f + s + self.value_bits,
+            "u u'": 2 * s + 2 * u,
+            "u (r - s)": f + s + self.value_bits + u,
+            "g u (r - s)": f + s + self.value_bits + u,
+        }
+        if self.refresh:
+            widest["sum x x'"] = 2 * f + math.ceil(math.log2(self.steps * max(1.0, self.bound**2) + self.ridge)) + 1
+        if self.batch > 1:
+            widest["G u"] = f + s + self.value_bits + u + math.ceil(math.log2(self.batch))
+        name = max(widest, key=lambda key: widest[key])
+        if widest[name] > VALUE_BITS:
+            raise RangeError(
+                f"{name} needs {widest[name]} bits of {VALUE_BITS}: use fewer state_bits or fraction_bits, declare "
+                "fewer steps, or a larger ridge"
+            )
+
+    def _check_published(self) -> None:
+        if self.policy is not Policy.EPSILON_GREEDY or self.batch > 1 or self.delay or self.refresh:
+            raise RangeError("the published variant is epsilon-greedy, without batch, delay or refresh")
+        if self.state_bits != self.fraction_bits or self.fraction_bits > 22:
+            raise RangeError("the published variant has one number of fraction bits for all, at most 22")
+        if (widest := 2 * self.fraction_bits + max(self.value_bits, math.ceil(math.log2(self.steps)))) > VALUE_BITS:
+            raise RangeError(f"sums of rewards need {widest} bits of {VALUE_BITS}: use fewer fraction_bits or steps")
+
+    @property
+    def iterations(self) -> int:
+        """Newton iterations of the division."""
+        if self.variant is Variant.PUBLISHED or self.division is Division.NEWTON:
+            return 10 if self.newton is None else self.newton
+        if self.division is Division.TABLE:
+            return 0
+        return 1 if self.newton is None else self.newton
+
+    @property
+    def value_bits(self) -> int:
+        """Bits in front of the point of a prediction or a surprise, with a factor of two to spare for rounding."""
+        largest = 1.0 + math.sqrt(self.steps) * self.bound / (2.0 * math.sqrt(self.ridge))
+        return max(1, math.ceil(math.log2(2.0 * largest)))
+
+    @property
+    def gain_bits(self) -> int:
+        """Bits in front of the point of u = P x."""
+        return max(0, math.ceil(math.log2(self.bound / self.ridge)))
+
+    @property
+    def index_bits(self) -> int:
+        """Bits in front of the point of what the arms are ranked by: a prediction and, with it, what alpha adds."""
+        if self.policy is Policy.EPSILON_GREEDY:
+            return self.value_bits
+        widest = self.alpha * self.bound / math.sqrt(self.ridge) * (8.0 if self.policy is Policy.THOMPSON else 1.0)
+        return math.ceil(math.log2(2.0**self.value_bits + 2.0 * widest))
+
+    @property
+    def raw_scores_fit(self) -> bool:
+        """Whether untruncated scores leave room for the keys; else a step truncates them first, in a round more."""
+        raw = self.fraction_bits + self.state_bits + self.index_bits + 1
+        try:
+            ops.Keys(self.arms, raw, self.eps)
+        except RangeError:
+            return False
+        return True
+
+    @property
+    def score_scale(self) -> int:
+        """Fraction bits of the scores that are compared."""
+        return self.fraction_bits + (self.state_bits if self.raw_scores_fit else 0)
+
+    @property
+    def score_bits(self) -> int:
+        """Bits of a score that is compared, sign included."""
+        return self.score_scale + self.index_bits + 1
+
+    @property
+    def upper(self) -> float:
+        """How large 1 + x'u may be, and a little slack."""
+        return 1.0 + self.bound**2 / self.ridge + _SLACK
+
+    @property
+    def lines(self) -> Lines:
+        """The table of 1 / x over [1, upper]."""
+        return Lines.over(Reciprocal(1.0 - _SLACK), self.upper, self.fraction_bits, self.segments)
+
+    @property
+    def factor_scale(self) -> int:
+        """Fraction bits of g and of G: as many as leave room for g u (r - s)."""
+        room = VALUE_BITS - self.state_bits - self.value_bits - self.gain_bits
+        return min(self.lines.out_scale if self.division is Division.TABLE else self.fraction_bits, room)
+
+    def as_json(self) -> dict[str, Any]:
+        """Names and plain values."""
+        return {key: value.value if isinstance(value, Enum) else value for key, value in asdict(self).items()}
+
+    @classmethod
+    def from_json(cls, given: Mapping[str, Any]) -> Settings:
+        """Settings from `as_json`."""
+        kinds: dict[str, Callable[[Any], Any]] = {
+            "policy": Policy,
+            "division": Division,
+            "argmax": Argmax,
+            "truncation": Truncation,
+            "variant": Variant,
+        }
+        names = {part.name for part in fields(cls)}
+        return cls(
+            **{key: kinds[key](value) if key in kinds else value for key, value in given.items() if key in names}
+        )

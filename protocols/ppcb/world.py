@@ -1,0 +1,70 @@
+"""What happens outside the computation: contexts come, the puller acts, and the payer sees what comes of it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+
+from bandits.environments import Episode
+from mpc.client import ClientProgram, Receive, Send
+
+from .settings import Settings
+
+
+class World:
+    """The episodes of all replicas, decision by decision: contexts and outcomes are (decisions, R, B, ...)."""
+
+    def __init__(self, episodes: Sequence[Episode], settings: Settings) -> None:
+        self.settings = settings
+        self.contexts = _by_decision([episode.contexts for episode in episodes], settings.batch)
+        self.outcomes = _by_decision([episode.outcomes for episode in episodes], settings.batch)
+        self.arms: list[np.ndarray] = []
+        self.rewards: list[np.ndarray] = []
+        self._paid = 0.0
+
+    def __len__(self) -> int:
+        return len(self.contexts)
+
+    @property
+    def average_reward(self) -> float:
+        """So far, over all replicas."""
+        return self._paid / max(1, sum(rewards.size for rewards in self.rewards[-1:]) * len(self.rewards))
+
+    def act(self, arms: np.ndarray) -> None:
+        """The puller pulls (R, B) arms."""
+        self.rewards.append(pulled(self.outcomes[len(self.rewards)], arms))
+        self.arms.append(arms)
+        self._paid += float(self.rewards[-1].sum())
+
+    def puller(self) -> ClientProgram:
+        """p': learns the arms, and acts."""
+        while True:
+            arms = yield Receive((self.settings.replicas, self.settings.batch), 0)
+            self.act(arms)
+
+    def payer(self, done: int = 0) -> ClientProgram:
+        """p'': shares the rewards of the decision that is due, `done` were made before; before the first, nothing."""
+        given = self.settings
+        for due in itertools.count(done - given.delay):
+            rewards = self.rewards[due] if due >= 0 else np.zeros((given.replicas, given.batch))
+            yield Send(rewards, given.fraction_bits, bound=1.0)
+
+
+def pulled(outcomes: np.ndarray, arms: np.ndarray) -> np.ndarray:
+    """What (..., A) outcomes pay for (...) arms."""
+    return np.take_along_axis(outcomes, arms[..., None], axis=-1)[..., 0]
+
+
+def by_step(rows: Sequence[np.ndarray]) -> np.ndarray:
+    """(decisions, R, B) as (steps, R): a step is one context of each replica."""
+    stacked = np.stack(rows)
+    return stacked.swapaxes(1, 2).reshape(-1, stacked.shape[1])
+
+
+def _by_decision(rows: Sequence[np.ndarray], batch: int) -> np.ndarray:
+    stacked = np.stack(rows)  # (R, steps, ...)
+    whole = stacked.shape[1] // batch
+    cut = stacked[:, : whole * batch].reshape(len(rows), whole, batch, *stacked.shape[2:])
+    return np.ascontiguousarray(cut.swapaxes(0, 1))
