@@ -36,7 +36,7 @@ def pld(arms: int, eps: float, steps: int, delta: float) -> float:
     """An epsilon for which `steps` steps together are (epsilon, delta)-private; infinite without exploration.
 
     An upper bound, tight for randomized response: the search ends above the root, by 2^-48 of T eta, and part of delta
-    is kept back for what floating point loses in the Fourier transform, 100 times what was measured up to 10^6 steps.
+    is kept back for what floating point loses in the Fourier transform, 40 times what was measured up to 10^6 steps.
     """
     if not 1 <= steps <= MAX_STEPS:
         raise ValueError(f"composition takes 1 to {MAX_STEPS:,} steps, not {steps:,}")

@@ -96,6 +96,8 @@ class Settings:
             )
         if not 0.0 <= self.eps <= 1.0:
             raise RangeError(f"eps is a probability in [0, 1], not {self.eps:g}")
+        if 0.0 < self.eps < 2.0**-40:
+            raise RangeError(f"eps {self.eps:g} is finer than the dealer's coins: use 0, or at least 2^-40")
         if self.steps < 1:
             raise RangeError(f"a run has at least 1 step, not {self.steps}")
         if min(self.delay, self.refresh, self.newton or 0) < 0:
