@@ -21,6 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import IO
 
+from .client import ClientLink
 from .errors import ConfigError, MaskedError
 from .net.joining import listen
 from .net.tcp import Tcp, TcpClient
@@ -56,8 +57,11 @@ def place() -> Place | None:
     return None
 
 
-def join(timeout: float | None = None) -> Transport:
-    """The transport of this launched party."""
+def join(timeout: float | None = None, *, clients: int = 0) -> Transport:
+    """The transport of this launched party.
+
+    clients: how many there are, where torchrun started this process: the last ranks are theirs.
+    """
     here = place()
     if here is None:
         raise ConfigError("this process has no place among parties: start it with 'masked launch' or torchrun")
@@ -67,7 +71,7 @@ def join(timeout: float | None = None) -> Transport:
         from .net.gloo import Gloo
 
         if not here.rendezvous:
-            return Gloo(timeout=limit)
+            return Gloo(clients=clients, timeout=limit)
         return Gloo(init_method=here.rendezvous, party=here.node, parties=here.parties, timeout=limit)
     import socket
 
@@ -78,9 +82,13 @@ def join(timeout: float | None = None) -> Transport:
     )
 
 
-def join_as_client() -> TcpClient:
-    """The link of this launched client."""
+def join_as_client(*, clients: int = 0) -> ClientLink:
+    """The link of this launched client; under torchrun the last `clients` ranks are clients."""
     here = place()
+    if here is not None and here.transport == "gloo" and here.node >= here.parties - clients:
+        from .net.gloo import GlooClient
+
+        return GlooClient(clients=clients, timeout=here.timeout)
     if here is None or here.transport != "tcp" or here.node < here.parties:
         raise ConfigError("this process is no launched client: name it in launch(clients=...)")
     _end_with_launcher(here)

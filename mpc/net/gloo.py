@@ -18,35 +18,88 @@ import torch
 import torch.distributed as dist
 
 from ..errors import ConfigError, PeerLost
-from .frames import HEADER_BYTES, WORDS_LIMIT, Header, Kind, aborted, expect, farewell, pack, unpack, went_on
+from .frames import HEADER_BYTES, WORDS_LIMIT, Header, Kind, aborted, expect, farewell, name, pack, unpack, went_on
 from .transport import DEFAULT_TIMEOUT, Stamp, check_timeout
 
 _FAREWELL = 2.0  # seconds that a party which leaves waits for the others to hear it
 
 
-class Gloo:
-    """One party in torch's default process group: rank p is party p."""
+class _Links:
+    """A node's client links: each message is a header of fixed size, and then what it announced."""
 
-    def __init__(self, *, init_method: str | None = None, party: int = -1, parties: int = -1,
-                 timeout: float = DEFAULT_TIMEOUT) -> None:  # fmt: skip
-        check_timeout(timeout)
-        if dist.is_initialized():
-            raise ConfigError("torch.distributed already has a process group: close it before a session starts one")
-        try:
-            dist.init_process_group(
-                "gloo", init_method=init_method, rank=party, world_size=parties, timeout=timedelta(seconds=timeout)
-            )
-        except (ValueError, RuntimeError) as error:
-            raise ConfigError(f"torch.distributed could not start: {_first_line(error)}") from error
-        atexit.register(_destroy)
-        self.node, self.parties = dist.get_rank(), dist.get_world_size()
-        if self.parties < 2:
-            _destroy()
-            raise ConfigError("secret sharing needs at least 2 parties: torchrun --nproc-per-node 2 or more")
-        self.hosted = (self.node,)
+    def __init__(self, node: int, parties: int, timeout: float) -> None:
+        self.node = node
+        self.parties = parties
         self.frame_bytes = 0
-        self._others = [q for q in range(self.parties) if q != self.node]
         self._timeout = timeout
+        self._counts: dict[tuple[int, str], int] = {}
+
+    def _send(self, peer: int, what: str, payload: np.ndarray) -> None:
+        stamp = self._stamp(peer, "sent", what)
+        self.frame_bytes += HEADER_BYTES
+        for part in (pack(Kind.DATA, self.node, stamp, payload.size), payload):
+            self._wait(peer, stamp, dist.isend, _tensor(part))
+
+    def _receive(self, peer: int, what: str, count: int) -> np.ndarray:
+        stamp = self._stamp(peer, "received", what)
+        raw = torch.empty(HEADER_BYTES, dtype=torch.uint8)
+        self._wait(peer, stamp, dist.irecv, raw)
+        expect(unpack(raw.numpy().tobytes(), peer, self.parties), peer, stamp, count, self.parties, self.node)
+        payload = torch.empty(count, dtype=torch.uint8)
+        if count:
+            self._wait(peer, stamp, dist.irecv, payload)
+        return payload.numpy()
+
+    def _wait(self, peer: int, stamp: Stamp, move: Any, tensor: torch.Tensor) -> None:
+        if not tensor.numel():
+            return
+        try:
+            move(tensor, peer).wait(timedelta(seconds=self._timeout))
+        except RuntimeError as error:
+            raise _lost(peer, self.parties, str(error), self._timeout, stamp) from error
+
+    def _stamp(self, peer: int, way: str, what: str) -> Stamp:
+        """The count-th message of this link in this direction; its position is what it carries."""
+        count = self._counts[peer, way] = self._counts.get((peer, way), 0) + 1
+        return Stamp(count, bytes(8), what)
+
+
+class GlooClient(_Links):
+    """A client in the process group: the clients' ranks follow the parties'."""
+
+    def __init__(self, *, clients: int, timeout: float = DEFAULT_TIMEOUT) -> None:
+        node, world = _start(None, -1, -1, timeout)
+        super().__init__(node, world - clients, timeout)
+
+    def send(self, payloads: np.ndarray, what: str) -> None:
+        """Row p to party p."""
+        for party, payload in enumerate(payloads):
+            self._send(party, what, payload)
+
+    def receive(self, count: int, what: str) -> np.ndarray:
+        """(parties, count) bytes, row p from party p."""
+        return np.stack([self._receive(party, what, count) for party in range(self.parties)])
+
+    def close(self, reason: str = "") -> None:
+        """Leave; a party that still waits finds the connection closed."""
+        _destroy()
+
+
+class Gloo(_Links):
+    """One party in torch's default process group: rank p is party p; the ranks of `clients` clients follow."""
+
+    def __init__(self, *, init_method: str | None = None, party: int = -1, parties: int = -1, clients: int = 0,
+                 timeout: float = DEFAULT_TIMEOUT) -> None:  # fmt: skip
+        node, world = _start(init_method, party, parties, timeout)
+        if world - clients < 2:
+            _destroy()
+            more = f" and {clients} clients: torchrun --nproc-per-node {clients + 2}" if clients else (
+                ": torchrun --nproc-per-node 2"
+            )  # fmt: skip
+            raise ConfigError(f"secret sharing needs at least 2 parties{more} or more")
+        super().__init__(node, world - clients, timeout)
+        self.hosted = (self.node,)
+        self._others = [q for q in range(self.parties) if q != self.node]
         self._closed = False
         self._lost: set[int] = set()  # peers whose connection broke
         self._parted: set[int] = set()  # peers that have sent their last header
@@ -126,17 +179,15 @@ class Gloo:
     def _raise_lost(self, broken: Mapping[int, str], stamp: Stamp) -> None:
         """Blame the first that broke; where one was silent, the others broke when gloo gave up on it."""
         for q, why in sorted(broken.items(), key=lambda item: "imed out" not in item[1]):
-            silent = "imed out" in why
-            how = f"was silent for {self._timeout:g} s" if silent else "closed its connection: it died or was stopped,"
-            raise PeerLost(f"party {q} {how} in round {stamp.round}", peer=q)
+            raise _lost(q, self.parties, why, self._timeout, stamp)
 
     def send_to_client(self, node: int, what: str, payload: np.ndarray) -> None:
-        """Gloo connects the computing parties only."""
-        raise ConfigError("gloo carries no clients: reveal to a party, or use the tcp transport")
+        """Send (1, n) bytes to a client."""
+        self._send(node, what, payload[0])
 
     def receive_from_client(self, node: int, what: str, count: int) -> np.ndarray:
-        """Gloo connects the computing parties only."""
-        raise ConfigError("gloo carries no clients: share from a party, or use the tcp transport")
+        """Receive (1, count) bytes from a client."""
+        return self._receive(node, what, count)[None]
 
     def close(self, reason: str = "") -> None:
         """Part from the peers and destroy the group.
@@ -162,6 +213,28 @@ class Gloo:
         for q, header in heard.items():
             if not reason and header.kind is Kind.DATA:
                 raise went_on(header, q, self.parties, self.node)
+
+
+def _start(init_method: str | None, rank: int, world: int, timeout: float) -> tuple[int, int]:
+    """Start the default process group; gives this process's rank and how many there are."""
+    check_timeout(timeout)
+    if dist.is_initialized():
+        raise ConfigError("torch.distributed already has a process group: close it before a session starts one")
+    try:
+        dist.init_process_group(
+            "gloo", init_method=init_method, rank=rank, world_size=world, timeout=timedelta(seconds=timeout)
+        )
+    except (ValueError, RuntimeError) as error:
+        raise ConfigError(f"torch.distributed could not start: {_first_line(error)}") from error
+    atexit.register(_destroy)
+    return dist.get_rank(), dist.get_world_size()
+
+
+def _lost(peer: int, parties: int, why: str, timeout: float, stamp: Stamp) -> PeerLost:
+    """What a broken connection means."""
+    silent = "imed out" in why
+    how = f"was silent for {timeout:g} s" if silent else "closed its connection: it died or was stopped,"
+    return PeerLost(f"{name(peer, parties)} {how} in round {stamp.round}", peer=peer)
 
 
 def _tensor(content: bytes | np.ndarray) -> torch.Tensor:

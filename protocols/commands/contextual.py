@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from bandits.environments import DATA_SETS, Environment
 from mpc.errors import ConfigError
+from mpc.launch import Place, place
 from mpc.meter import Cost
 
 from ..interrupt import Interrupt
@@ -21,6 +22,7 @@ from ..ppcb.report import document, save, text
 from ..ppcb.run import Run
 from ..ppcb.settings import Argmax, Division, Policy, Settings, Truncation, Variant
 from ..ppcb.simulate import Simulation, simulate
+from ..ppcb.torchrun import check_place, torchrun
 from ..progress import Progress
 from .operation import natural
 
@@ -38,13 +40,15 @@ Player = Callable[[argparse.Namespace, Settings, Environment, Path], Run]
 def register(run: Any, launch: Any) -> None:
     """Add `ppcb` to the programs of `run` and `launch`."""
     help_ = "the private contextual bandit, on a data set"
-    _options(_parser(run, "run", help_), _simulated)
-    parser = _parser(launch, "launch", f"{help_}: a process for each owner, the puller, the payer and the dealer")
-    _options(parser, _launched)
-    where = parser.add_argument_group("processes")
-    where.add_argument("--timeout", type=float, default=60.0, help="seconds until a silent peer is lost (60)")
-    where.add_argument("--material", type=Path, help="draw from the stores below this directory; no dealer then")
-    where.add_argument("--session", default="local", help="the session the stores were dealt for (local)")
+    simulated = _parser(run, "run", help_)
+    _options(simulated, _simulated)
+    processes = _parser(launch, "launch", f"{help_}: a process for each owner, the puller, the payer and the dealer")
+    _options(processes, _launched)
+    for parser, title in ((processes, "processes"), (simulated, "processes, where torchrun starts them")):
+        where = parser.add_argument_group(title)
+        where.add_argument("--timeout", type=float, default=60.0, help="seconds until a silent peer is lost (60)")
+        where.add_argument("--material", type=Path, help="draw from the stores below this directory; no dealer then")
+        where.add_argument("--session", default="local", help="the session the stores were dealt for (local)")
 
 
 def _parser(programs: Any, how: str, help_: str) -> argparse.ArgumentParser:
@@ -139,13 +143,26 @@ def _run(options: argparse.Namespace) -> None:
     settings = settings_of(options, steps=options.steps, replicas=options.replicas)
     from bandits.data import DataError, load  # scikit-learn takes a second to import, and no other command needs it
 
+    here = place()
+    if here is not None:
+        check_place(here, options.parties)
     try:
         environment = load(options.data, arms=options.arms, dim=options.dim, data=options.data_dir)
     except DataError as error:
         raise ConfigError(str(error)) from error
+    if here is not None:
+        _report(options, _ranked(options, settings, environment, out, here), environment.name, out)
+        return
     with tempfile.TemporaryDirectory(prefix="masked-") as scratch:
         run = options.player(options, settings, environment, out / "checkpoints" if out else Path(scratch) / "keep")
-    files = save(run, options.seed, environment.name, out) if out is not None else []
+    _report(options, run, environment.name, out)
+
+
+def _report(options: argparse.Namespace, run: Run | None, data: str, out: Path | None) -> None:
+    """Print and write what there is; exit code 130 if the run was stopped."""
+    if run is None:
+        return
+    files = save(run, options.seed, data, out) if out is not None else []
     if options.plot is not None:
         from ..ppcb.plots import reward_curve
 
@@ -192,6 +209,18 @@ def _launched(options: argparse.Namespace, settings: Settings, environment: Envi
         )  # fmt: skip
     progress.end()
     return run
+
+
+def _ranked(
+    options: argparse.Namespace, settings: Settings, environment: Environment, out: Path | None, here: Place
+) -> Run | None:
+    """As one of the ranks that torchrun started."""
+    keep = (out or Path("runs/ppcb")) / "checkpoints"
+    how = Launch(
+        options.parties, options.steps, options.seed, keep, options.checkpoint_every, options.resume, options.timeout,
+        options.material, options.session,
+    )  # fmt: skip
+    return torchrun(environment, settings, how, here)
 
 
 def _running(reward: float, cost: Cost, decisions: int) -> str:

@@ -11,9 +11,11 @@ from mpc.errors import ConfigError
 from offline import Plan, deal, inspect
 
 from ..bench.measure import plan_case
+from ..ppcb.launched import plan_of
 from ..progress import Progress
+from .contextual import add_settings, settings_of
 from .dealing import serve_from_environment
-from .operation import add_operation, chosen
+from .operation import add_size, chosen, names
 
 
 def register(commands: Any) -> None:
@@ -21,10 +23,20 @@ def register(commands: Any) -> None:
     offline = commands.add_parser("offline", help="plan, deal and inspect correlated randomness")
     actions = offline.add_subparsers(dest="action", metavar="ACTION", required=True)
 
-    plan = actions.add_parser("plan", help="run an operation once and write what a step draws")
-    add_operation(plan)
-    plan.add_argument("-o", "--out", type=Path, default=Path("plan.json"), help="the plan's file (plan.json)")
-    plan.set_defaults(run=_plan)
+    plan = actions.add_parser("plan", help="run a program once and write what a step draws")
+    programs = plan.add_subparsers(dest="program", metavar="PROGRAM", required=True)
+    bandit = programs.add_parser("ppcb", help="a decision of the contextual bandit; give the options of the run")
+    add_settings(bandit)
+    bandit.add_argument("--replicas", type=int, default=1, help="independent bandits in one run (1)")
+    bandit.set_defaults(planned=lambda options: plan_of(
+        settings_of(options, steps=1, replicas=options.replicas), options.parties)[0])  # fmt: skip
+    for name in names():
+        operation = programs.add_parser(name, help="an operation of the protocol book")
+        add_size(operation)
+        operation.set_defaults(operation=name, planned=lambda options: plan_case(chosen(options), options.parties))
+    for parser in programs.choices.values():
+        parser.add_argument("-o", "--out", type=Path, default=Path("plan.json"), help="the plan's file (plan.json)")
+        parser.set_defaults(run=_plan)
 
     dealing = actions.add_parser("deal", help="make material for many steps, a directory for each party")
     dealing.add_argument("plan", type=Path, help="a plan's file")
@@ -60,7 +72,7 @@ def register(commands: Any) -> None:
 def _plan(options: argparse.Namespace) -> None:
     if options.parties < 2:
         raise ConfigError(f"secret sharing needs at least 2 parties, not {options.parties}")
-    plan = plan_case(chosen(options), options.parties)
+    plan = options.planned(options)
     options.out.parent.mkdir(parents=True, exist_ok=True)
     plan.save(options.out)
     print(f"{plan.program} for {plan.parties} parties: {len(plan.items)} items a step, written to {options.out}")

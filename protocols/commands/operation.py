@@ -35,7 +35,7 @@ def register(run: Any, launch_: Any) -> None:
         for programs, command in ((run, _run), (launch_, _launch)):
             parser = programs.add_parser(name, help="an operation of the protocol book, checked against plaintext")
             parser.set_defaults(run=command, operation=name)
-            _size(parser)
+            add_size(parser)
             parser.add_argument("--steps", type=int, default=1, help="how often the operation runs (1)")
             parser.add_argument("--seed", type=natural, default=0, help="of the inputs, never of the masks (0)")
             parser.add_argument("--json", action="store_true", help="print one JSON document instead of text")
@@ -60,13 +60,8 @@ def names() -> list[str]:
     return sorted({case.op for case in cases()})
 
 
-def add_operation(parser: argparse.ArgumentParser) -> None:
-    """The arguments that choose an operation, its size and the parties."""
-    parser.add_argument("operation", choices=names(), metavar="OPERATION", help=", ".join(names()))
-    _size(parser)
-
-
-def _size(parser: argparse.ArgumentParser) -> None:
+def add_size(parser: argparse.ArgumentParser) -> None:
+    """The arguments that choose an operation's size and the parties."""
     parser.add_argument("--size", type=int, help="arms of argmax; other operations come in the size they list")
     parser.add_argument("--parties", type=int, default=3, help="how many computing parties (3)")
 

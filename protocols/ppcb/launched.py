@@ -26,7 +26,7 @@ from .checkpoint import Checkpoint, checkpoint_at, checkpoints
 from .coins import choices
 from .play import Play, split
 from .program import PAYER, PULLER
-from .roles import Task, arms_of
+from .roles import PIPE, Task, arms_of
 from .run import Run, beside_twin, compared_with_nothing
 from .settings import Settings
 from .simulate import episodes_of, ledger_of
@@ -73,14 +73,14 @@ def launched(
     environment: Environment, settings: Settings, how: Launch, scratch: Path, *, watch: Watch | None = None
 ) -> Run:
     """Play a run, or what is left of it; after Ctrl-C, what was reached."""
-    task = _task(environment, settings, how)
+    task = prepared(environment, settings, how)
     episodes = episodes_of(environment, settings, how.steps, how.seed)
     world = World(episodes, settings)
     for party, block in split(world.contexts, how.parties).items():
         np.save(scratch / f"block-{party}.npy", block)
     np.save(scratch / "outcomes.npy", world.outcomes)
     task.save(scratch)
-    os.mkfifo(scratch / "world")
+    os.mkfifo(scratch / PIPE)
     plan, turn = plan_of(settings, how.parties)
     command = [sys.executable, "-m", "protocols.ppcb.roles"]
     clients = {role: [*command, role, str(scratch)] for role in (PULLER, PAYER)}
@@ -100,10 +100,11 @@ def launched(
     done = _common(how)
     if not done:
         raise interrupted or ConfigError(f"no party kept anything in {how.keep}")
-    return _result(settings, how, replace(task, start=done), episodes, plan, scratch)
+    return result_of(settings, how, replace(task, start=done), episodes, plan, scratch)
 
 
-def _task(environment: Environment, settings: Settings, how: Launch) -> Task:
+def prepared(environment: Environment, settings: Settings, how: Launch) -> Task:
+    """The task of a run, or of what is left of it, with `keep` made ready for it."""
     if how.steps % settings.batch:
         raise ConfigError(f"{how.steps} steps are no whole number of batches of {settings.batch}")
     cycle = max(1, settings.refresh)
@@ -146,7 +147,10 @@ def _common(how: Launch) -> int:
     return max(set.intersection(*each), default=0)
 
 
-def _result(settings: Settings, how: Launch, task: Task, episodes: Sequence[Episode], plan: Plan, scratch: Path) -> Run:
+def result_of(
+    settings: Settings, how: Launch, task: Task, episodes: Sequence[Episode], plan: Plan, scratch: Path
+) -> Run:
+    """What the roles kept, up to decision `task.start`, beside the twin where the coins are known."""
     arms = arms_of(task)[: task.start]
     facts = Checkpoint.load(checkpoint_at(how.keep / "party-0", task.start)).facts
     cost = Cost(**facts["cost"])

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import deque
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from mpc.client import ClientProgram, Receive, Send, serve
 from mpc.errors import ConfigError
 from mpc.launch import join, join_as_client, party_main, place
 from mpc.meter import Cost
+from mpc.net.transport import Transport
 from mpc.session import Session
 
 from ..commands.dealing import source_for
@@ -30,6 +32,8 @@ from .play import Play
 from .program import PAYER, PULLER
 from .settings import Settings
 from .world import pulled
+
+PIPE = "world"
 
 
 @dataclass(frozen=True)
@@ -65,24 +69,20 @@ class Task:
         return cls(**given)
 
 
-def owner(folder: Path, task: Task) -> None:
-    """A computing party: shares its features, decides and learns with the others."""
-    here = place()
-    if here is None:
-        raise ConfigError("an owner is started by 'masked launch ppcb'")
-    own = np.load(folder / f"block-{here.node}.npy", mmap_mode="r")
-    home = task.keep / f"party-{here.node}"
+def owner(own: np.ndarray, task: Task, party: int, transport: Transport) -> None:
+    """A computing party: shares its features, (decisions, R, B, width), decides and learns with the others."""
+    home = task.keep / f"party-{party}"
     kept = Checkpoint.load(checkpoint_at(home, task.start)) if task.start else None
-    source = source_for(here.node, task.material, task.session)
+    source = source_for(party, task.material, task.session)
     source.want(-(-(task.decisions - task.start) // max(1, task.settings.refresh)))
-    with Session(join(), source, roles=(PULLER, PAYER)) as session:
+    with Session(transport, source, roles=(PULLER, PAYER)) as session:
         play = Play(session, task.settings, done=task.start, kept=None if kept is None else kept.arrays)
         if kept is not None:
             session.meter.total = Cost(**kept.facts["cost"])
             for entry in kept.facts["ledger"]:
                 session.ledger.record(**entry)
         for features in own[task.start :]:
-            play.turn({here.node: features})
+            play.turn({party: features})
             if play.done % task.every == 0 or play.done == task.decisions:
                 cost, ledger = asdict(session.meter.total), [asdict(entry) for entry in session.ledger]
                 facts = {**task.facts, "settings": task.settings.as_json(), "cost": cost, "ledger": ledger}
@@ -90,34 +90,31 @@ def owner(folder: Path, task: Task) -> None:
     source.close()
 
 
-def puller(folder: Path, task: Task) -> ClientProgram:
+def puller(task: Task, pipe: Path) -> ClientProgram:
     """p': learns the arms, and acts; appends each to arms.bin."""
     settings = task.settings
-    with (folder / "world").open("wb", buffering=0) as world, (task.keep / "arms.bin").open("ab", buffering=0) as log:
+    with pipe.open("wb", buffering=0) as world, (task.keep / "arms.bin").open("ab", buffering=0) as log:
         for _ in range(task.start, task.decisions):
             arms = yield Receive((settings.replicas, settings.batch), 0)
             log.write(arms.tobytes())
             world.write(arms.tobytes())
 
 
-def payer(folder: Path, task: Task) -> ClientProgram:
+def payer(outcomes: np.ndarray, task: Task, pipe: Path) -> ClientProgram:
     """p'': shares the rewards of the decision that is due; before the first, nothing."""
     settings = task.settings
-    outcomes = np.load(folder / "outcomes.npy", mmap_mode="r")
     shape = settings.replicas, settings.batch
-    unpaid = [np.zeros(shape)] * settings.delay
-    for done, arms in list(enumerate(arms_of(task)))[
-        task.start - settings.delay if task.start > settings.delay else 0 :
-    ]:
-        unpaid = [*unpaid[1:], pulled(outcomes[done], arms)] if unpaid else []
-    with (folder / "world").open("rb") as world:
+    before = arms_of(task)[: task.start]
+    paid = [np.zeros(shape)] * settings.delay + [pulled(*pair) for pair in zip(outcomes, before)]
+    unpaid = deque(paid[task.start :])  # of the last `delay` decisions
+    with pipe.open("rb") as world:
         for done in range(task.start, task.decisions):
             if settings.delay:
-                yield Send(unpaid.pop(0), settings.fraction_bits, bound=1.0)
+                yield Send(unpaid.popleft(), settings.fraction_bits, bound=1.0)
             arms = np.frombuffer(world.read(8 * settings.replicas * settings.batch), np.int64).reshape(shape)
             unpaid.append(pulled(outcomes[done], arms))
             if not settings.delay:
-                yield Send(unpaid.pop(0), settings.fraction_bits, bound=1.0)
+                yield Send(unpaid.popleft(), settings.fraction_bits, bound=1.0)
 
 
 def arms_of(task: Task) -> np.ndarray:
@@ -132,11 +129,15 @@ def arms_of(task: Task) -> np.ndarray:
 def main() -> None:
     """Play the role named on the command line."""
     role, folder = sys.argv[1], Path(sys.argv[2])
-    task = Task.load(folder)
-    if role == "owner":
-        owner(folder, task)
+    task, here = Task.load(folder), place()
+    if here is None:
+        raise ConfigError("a role is started by 'masked launch ppcb'")
+    if role == PULLER:
+        serve(join_as_client(), puller(task, folder / PIPE))
+    elif role == PAYER:
+        serve(join_as_client(), payer(np.load(folder / "outcomes.npy", mmap_mode="r"), task, folder / PIPE))
     else:
-        serve(join_as_client(), (puller if role == PULLER else payer)(folder, task))
+        owner(np.load(folder / f"block-{here.node}.npy", mmap_mode="r"), task, here.node, join())
 
 
 if __name__ == "__main__":
