@@ -182,16 +182,17 @@ def position(program: Any) -> str:
     """Where a suspended program stands: function:line of each level, innermost last, branches in brackets."""
     levels: list[str] = []
     while program is not None:
-        if isinstance(program, Together):
-            levels.append("[" + "|".join(position(m.program) for m in program.members if m.running) + "]")
-            break
-        if isinstance(program, Labelled):
-            program = program.program
-        elif isinstance(program, GeneratorType):
+        kind = type(program)  # no isinstance: that of an abstract base class is slow, and this runs in every round
+        if kind is GeneratorType:
             code: CodeType = program.gi_code
             frame = program.gi_frame
             levels.append(f"{code.co_name}:{frame.f_lineno if frame is not None else code.co_firstlineno}")
             program = program.gi_yieldfrom
+        elif kind is Together:
+            levels.append("[" + "|".join([position(m.program) for m in program.members if m.running]) + "]")
+            break
+        elif kind is Labelled:
+            program = program.program
         else:
             break
     return ">".join(levels)

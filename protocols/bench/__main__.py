@@ -1,4 +1,7 @@
-"""`scripts/bench ops`: every operation over memory, tcp and gloo, beside plaintext and CrypTen."""
+"""`scripts/bench ops`: every operation over memory, tcp and gloo, beside plaintext and CrypTen.
+
+`scripts/bench ppcb`: a step of the private contextual bandit.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from mpc.launch import launch
 from mpc.session import Session
 from offline import deal
 
-from . import peer
+from . import bandit, peer
 from .cases import Case, cases
 from .measure import WARM_UPS, Prepared, Row, plan_case, time_case, time_dealing, time_plain
 from .report import as_json, as_markdown, missed, save
@@ -29,6 +32,7 @@ _EXAMPLES = """examples:
   scripts/bench ops                      all operations, N = 2, 3, 5; writes benchmarks/ops.json and ops.md
   scripts/bench ops --quick --json -     small sizes, few repeats, one JSON document on stdout, no file
   scripts/bench ops --no-peer            without CrypTen
+  scripts/bench ppcb                     the bandit's step; writes benchmarks/ppcb.json and ppcb.md
 """
 
 
@@ -40,33 +44,57 @@ def main() -> None:
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("what", choices=["ops"], help="what to measure")
+    parser.add_argument("what", choices=["ops", "ppcb"], help="what to measure")
     parser.add_argument("--quick", action="store_true", help="small sizes and few repeats: does it run, not how fast")
     parser.add_argument(
         "--json", metavar="FILE", help="write the rows to FILE ('-': stdout) and nothing to benchmarks/"
     )
-    parser.add_argument("--parties", type=int, nargs="+", default=[2, 3, 5], help="numbers of parties (2 3 5)")
-    parser.add_argument("--repeats", type=int, help="timed runs of each operation (25, quick 5)")
-    parser.add_argument("--only", help="operations to measure, by name, with commas")
+    parser.add_argument("--parties", type=int, nargs="+", default=[2, 3, 5], help="numbers of parties, for ops (2 3 5)")
+    parser.add_argument("--repeats", type=int, help="timed runs of each operation, for ops (25, quick 5)")
+    parser.add_argument("--only", help="operations to measure, by name, with commas, for ops")
     parser.add_argument(
         "--no-peer", action="store_true", help="leave CrypTen's column empty; else .venv-crypten is made (1 GB)"
     )
     options = parser.parse_args()
     try:
-        rows, note, peers = measure(options)
+        (_bandit if options.what == "ppcb" else _operations)(options)
     except MaskedError as error:
         print(f"error: {error}", file=sys.stderr)
         raise SystemExit(2) from None
     except KeyboardInterrupt:
         raise SystemExit(130) from None
+
+
+def _bandit(options: argparse.Namespace) -> None:
+    rows, simulated, peers, note = bandit.measure(quick=options.quick, with_peer=not options.no_peer)
+    document, page = bandit.as_json(rows, simulated, peers), bandit.as_markdown(rows, simulated, note)
+    if options.json == "-":
+        print(document)
+    elif options.json:
+        _write(Path(options.json), document)
+    else:
+        Path("benchmarks").mkdir(exist_ok=True)
+        _write(Path("benchmarks/ppcb.json"), document)
+        _write(Path("benchmarks/ppcb.md"), page.rstrip())
+        print(page)
+        _say("written: benchmarks/ppcb.json, benchmarks/ppcb.md")
+    for line in bandit.missed(rows, simulated) if not options.quick else []:
+        _say(f"goal missed: {line}")
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text + "\n")
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}: choose a place that can be written") from error
+
+
+def _operations(options: argparse.Namespace) -> None:
+    rows, note, peers = measure(options)
     if options.json == "-":
         print(as_json(rows))
     elif options.json:
-        try:
-            Path(options.json).write_text(as_json(rows) + "\n")
-        except OSError as error:
-            print(f"error: {options.json}: {error.strerror}", file=sys.stderr)
-            raise SystemExit(2) from None
+        _write(Path(options.json), as_json(rows))
     else:
         save(rows, Path("benchmarks"), note, peers)
         print(as_markdown(rows, note, peers))

@@ -23,6 +23,18 @@ def install() -> str:
     return ""
 
 
+def measure_bandit(parties: int, arms: int, dim: int, steps: int, timeout: float = 600.0) -> list[dict[str, Any]]:
+    """CrypTen's bandit step, a row for each of its argmax methods; empty where it could not run."""
+    command = [str(_PYTHON), str(_ROOT / "scripts" / "peer_crypten_bandit.py"), "--parties", str(parties)]
+    command += ["--arms", str(arms), "--dim", str(dim), "--steps", str(steps), "--json", "-"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=timeout)
+        rows: list[dict[str, Any]] = json.loads(done.stdout)
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return []
+    return rows
+
+
 def measure(parties: int, repeats: int, timeout: float = 1200.0) -> dict[tuple[str, int], dict[str, Any]]:
     """CrypTen's rows by (op, size); empty where it could not run."""
     command = [str(_PYTHON), str(_ROOT / "scripts" / "peer_crypten.py"), "--parties", str(parties)]

@@ -37,7 +37,7 @@ def as_markdown(rows: Sequence[Row], note: str, peers: Sequence[Mapping[str, Any
     lines = [
         "# Operations",
         "",
-        f"Measured {date.today().isoformat()} on {_machine()}",
+        f"Measured {date.today().isoformat()} on {machine()}",
         "with `scripts/bench ops`, in one run. Times are medians of the slowest party. Material is dealt beforehand;",
         "its size and the dealer's time are the offline columns. Bytes are what a party sends in all. Plain is numpy.",
         "CrypTen is version 0.4.1 over gloo with its default provider, which makes its randomness in the timed call;",
@@ -99,7 +99,8 @@ def save(rows: Sequence[Row], folder: Path, note: str, peers: Sequence[Mapping[s
     (folder / "ops.md").write_text(as_markdown(rows, note, peers))
 
 
-def _machine() -> str:
+def machine() -> str:
+    """Cores, processor and versions."""
     model = platform.processor() or platform.machine()
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():

@@ -39,7 +39,7 @@ from mpc.share import Share
 
 from .batch import update_batch
 from .indices import with_bonus
-from .numbers import cut, cut_to, quotient
+from .numbers import cut, cut_all, cut_to, quotient
 from .settings import Argmax, Policy, Settings
 
 PULLER, PAYER = "puller", "payer"
@@ -141,9 +141,7 @@ def step(session: Session, state: State, x: Share, settings: Settings) -> Rounds
         yield from _decide_and_learn_late(session, state, x, settings)
         return
     o, v, s = yield from decide(session, state, x, settings)
-    u, prediction, _, reward = yield from together(
-        _pick(session, o, v), _pick_scores(session, o, s), tell(o), _paid(settings)
-    )
+    (u, prediction), _, reward = yield from together(_pick(session, o, v, s), tell(o), _paid(settings))
     yield from _update(session, state, x, o, u, reward - prediction, reward, settings)
 
 
@@ -153,10 +151,7 @@ def decide(
     """Rounds 1 to 5.  eligible: the arms that may be chosen, public; all others have a 0 in the one-hot."""
     dim = settings.dim
     raw = yield from ops.einsum(session, "raij,rbj->rbai", state.table, x)
-    settled = together(
-        cut(session, raw[..., :dim], settings.fraction_bits, settings),
-        cut(session, raw[..., dim], settings.state_bits, settings),
-    )
+    settled = _settled(session, raw, settings)
     if settings.policy is Policy.EPSILON_GREEDY:
         (v, s), o = yield from together(settled, _best(session, raw[..., dim], settings, eligible))
     else:
@@ -171,13 +166,9 @@ def learn(session: Session, state: State, x: Share, o: Share, paid: Rounds[Share
 
     paid: gives the rewards, (R, B) at fraction_bits, in the first of them.
     """
-    dim = settings.dim
     raw, reward = yield from together(ops.einsum(session, "raij,rbj->rbai", state.table, x), paid)
-    v, s = yield from together(
-        cut(session, raw[..., :dim], settings.fraction_bits, settings),
-        cut(session, raw[..., dim], settings.state_bits, settings),
-    )
-    u, prediction = yield from together(_pick(session, o, v), _pick_scores(session, o, s))
+    v, s = yield from _settled(session, raw, settings)
+    u, prediction = yield from _pick(session, o, v, s)
     yield from _update(session, state, x, o, u, reward - prediction, reward, settings)
 
 
@@ -222,12 +213,19 @@ def _best(session: Session, scores: Share, settings: Settings, eligible: np.ndar
     return Share(session, words, 0)
 
 
-def _pick(session: Session, o: Share, v: Share) -> Rounds[Share]:
-    return ops.einsum(session, "rba,rbai->rbi", o, v)
+def _settled(session: Session, raw: Share, settings: Settings) -> Rounds[tuple[Share, Share]]:
+    """[P_a x] at state_bits and [w_a . x] at fraction_bits, from both at the sum of the two."""
+    dim = settings.dim
+    parts = [(raw[..., :dim], settings.fraction_bits), (raw[..., dim], settings.state_bits)]
+    v, s = yield from cut_all(session, parts, settings)
+    return v, s
 
 
-def _pick_scores(session: Session, o: Share, s: Share) -> Rounds[Share]:
-    return ops.einsum(session, "rba,rba->rb", o, s)
+def _pick(session: Session, o: Share, v: Share, s: Share) -> Rounds[tuple[Share, Share]]:
+    """[sum_a o_a v_a] and [sum_a o_a s_a], as columns of one product: o has no fraction bits."""
+    columns = Share(session, np.concatenate([v.words, s.words[..., None]], axis=-1), 0)
+    both = yield from ops.einsum(session, "rba,rbai->rbi", o, columns)
+    return Share(session, both.words[..., :-1], v.scale), Share(session, both.words[..., -1], s.scale)
 
 
 def _update(
@@ -258,11 +256,9 @@ def _update_one(session: Session, x: Share, o: Share, u: Share, surprise: Share,
         ops.einsum(session, "rbi,rbi->rb", x, u),
         ops.einsum(session, "rbi,rbj->rbij", Share(session, u.words, 0), right),
     )
-    xu, p_part, w_part = yield from together(
-        cut(session, xu, scale, settings),
-        cut(session, Share(session, uu.words[..., :dim], 2 * scale), scale, settings),
-        cut(session, Share(session, uu.words[..., dim:], scale + f), f, settings),
-    )
+    p_part, w_part = Share(session, uu.words[..., :dim], 2 * scale), Share(session, uu.words[..., dim:], scale + f)
+    cuts = [(xu, scale), (p_part, scale), (w_part, f)]
+    xu, p_part, w_part = yield from cut_all(session, cuts, settings)
     g = yield from quotient(session, xu + 1.0, settings)
     parts = Share(session, np.concatenate([p_part.words, w_part.words], axis=-1), scale)
     gain = yield from ops.einsum(session, "rb,rbij->rbij", g, parts)

@@ -1,0 +1,251 @@
+"""`scripts/bench ppcb`: a step of the private bandit beside CrypTen's, beside numpy's, and in simulation.
+
+Each party is a process on loopback, and so are our puller and payer.  Material is dealt before the clock starts; what
+it cost stands in columns of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass, replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bandits.environments import Environment, synthetic_linear
+from bandits.linear import Choice, LinearBandit
+from bandits.play import play
+from mpc.launch import launch
+from offline import deal
+
+from ..ppcb.launched import Launch, plan_of, prepared
+from ..ppcb.play import split
+from ..ppcb.program import PAYER, PULLER
+from ..ppcb.roles import PIPE
+from ..ppcb.settings import Settings
+from ..ppcb.simulate import Simulation, episodes_of
+from ..ppcb.world import World
+from . import peer
+from .measure import time_dealing
+from .report import machine
+
+DIM = 20
+# (parties, arms) -> times faster than CrypTen 0.4.1's step in the same run
+GOALS = {(2, 10): 150.0, (3, 10): 250.0, (2, 100): 30.0}
+SLOWER_THAN_PLAIN, REPLICA_MILLISECONDS = 40.0, 0.4
+_WARM_UP = 20
+
+
+@dataclass(frozen=True)
+class Row:
+    """One size; times are medians of the slowest party's microseconds a step.
+
+    peer_*: CrypTen with the argmax its example uses; fast_*: with its fastest one.
+    """
+
+    parties: int
+    arms: int
+    dim: int
+    microseconds: float
+    rounds: float
+    opened_bytes: float
+    sent_bytes: float
+    offline_bytes: int
+    offline_microseconds: float
+    plain_microseconds: float
+    peer_microseconds: float | None = None
+    peer_rounds: int | None = None
+    peer_bytes: int | None = None
+    fast_microseconds: float | None = None
+
+
+@dataclass(frozen=True)
+class Replicas:
+    """A simulation: microseconds of one step of one replica, online and dealing."""
+
+    parties: int
+    arms: int
+    replicas: int
+    microseconds: float
+    offline_microseconds: float
+
+
+def measure(*, quick: bool, with_peer: bool) -> tuple[list[Row], list[Replicas], list[dict[str, Any]], str]:
+    """All sizes, the simulation, CrypTen's rows, and why there are none."""
+    steps = 30 if quick else 400
+    note = peer.install() if with_peer else ""
+    rows, peers = [], []
+    for parties, arms in GOALS:
+        _say(f"N = {parties}, {arms} arms")
+        row = _ours(parties, arms, steps)
+        if with_peer and not note:
+            found = peer.measure_bandit(parties, arms, DIM, 4 if quick else 15)
+            peers += found
+            row = _beside(row, found)
+        rows.append(row)
+    _say("simulation, 40 replicas")
+    return rows, [_replicas(2, 10, 40, 4 if quick else 60)], peers, note
+
+
+def _ours(parties: int, arms: int, steps: int) -> Row:
+    environment, settings = _environment(arms), Settings(arms=arms, dim=DIM)
+    plan, _ = plan_of(settings, parties)
+    total = steps + _WARM_UP
+    with tempfile.TemporaryDirectory(prefix="masked-") as name:
+        folder = Path(name)
+        deal(plan, total, folder / "material", block_steps=20)
+        os.sync()  # or the kernel writes the material back while the parties are timed
+        how = Launch(parties, total, 1, folder / "keep", material=folder / "material")
+        world = World(episodes_of(environment, settings, total, 1), settings)
+        prepared(environment, settings, how).save(folder)
+        np.save(folder / "outcomes.npy", world.outcomes)
+        os.mkfifo(folder / PIPE)
+        for party, block in split(world.contexts, parties).items():
+            np.save(folder / f"block-{party}.npy", block)
+        said: dict[str, str] = {}
+        clients = {role: [sys.executable, "-m", "protocols.ppcb.roles", role, str(folder)] for role in (PULLER, PAYER)}
+        launch(
+            [sys.executable, "-m", "protocols.bench.bandit_party", str(folder)], parties, clients=clients,
+            output=said.__setitem__,
+        )  # fmt: skip
+    told = [json.loads(said[f"party {party}"]) for party in range(parties)]
+    slowest = np.max([party["nanoseconds"] for party in told], axis=0)[_WARM_UP:]
+    first = told[0]
+    return Row(
+        parties, arms, DIM, float(np.median(slowest)) / 1e3, first["rounds"] / total, first["opened"] / total,
+        first["sent"] / total, plan.step_bytes, time_dealing(plan), _plain(environment, arms),
+    )  # fmt: skip
+
+
+def _environment(arms: int) -> Environment:
+    return synthetic_linear(arms, DIM, rows=2000, seed=1)
+
+
+def _plain(environment: Environment, arms: int, steps: int = 2000) -> float:
+    """Microseconds of a step of the twin, coins included."""
+    rng = np.random.default_rng(1)
+    coins = (Choice.draw(rng, 1, arms, 0.1) for _ in range(steps))
+    episode = environment.episode(steps, 1)
+    started = time.perf_counter_ns()
+    for _ in play(LinearBandit(1, arms, DIM), [episode], coins):
+        pass
+    return (time.perf_counter_ns() - started) / steps / 1e3
+
+
+def _replicas(parties: int, arms: int, replicas: int, steps: int) -> Replicas:
+    settings = Settings(arms=arms, dim=DIM, replicas=replicas)
+    simulation = Simulation(_environment(arms), settings, parties=parties, steps=steps + 5, seed=1)
+    for _ in range(5):
+        simulation.turn()
+    before = simulation.session.meter.total.seconds, simulation.dealer.seconds
+    for _ in range(steps):
+        simulation.turn()
+    whole, dealing = (now - then for now, then in zip(
+        (simulation.session.meter.total.seconds, simulation.dealer.seconds), before))  # fmt: skip
+    each = 1e6 / (steps * replicas)
+    return Replicas(parties, arms, replicas, (whole - dealing) * each, dealing * each)
+
+
+def _beside(row: Row, found: list[dict[str, Any]]) -> Row:
+    timed = {peer["method"]: peer for peer in found if peer.get("microseconds") is not None}
+    if (usual := timed.get("log_reduction")) is None:
+        return row
+    return replace(
+        row, peer_microseconds=usual["microseconds"], peer_rounds=usual["rounds"],
+        peer_bytes=usual["bytes_per_party"], fast_microseconds=min(peer["microseconds"] for peer in timed.values()),
+    )  # fmt: skip
+
+
+def as_json(rows: list[Row], simulated: list[Replicas], peers: list[dict[str, Any]]) -> str:
+    """One document."""
+    document = {
+        "rows": [asdict(row) for row in rows],
+        "simulation": [asdict(row) for row in simulated],
+        "crypten": peers,
+    }
+    return json.dumps(document, indent=1)
+
+
+def as_markdown(rows: list[Row], simulated: list[Replicas], note: str) -> str:
+    """A page for a reader."""
+    lines = [
+        "# A step of the private contextual bandit",
+        "",
+        f"Measured {date.today().isoformat()} on {machine()}",
+        "with `scripts/bench ppcb`, in one run: 20 dimensions, each party a process on loopback, and ours with the puller",
+        "and the payer as processes beside them. Times are medians over steps of the slowest party. Our material is dealt",
+        "beforehand; its size and the dealer's time are the offline columns. CrypTen is version 0.4.1 over gloo with the",
+        "step of its bandit example, written anew (`scripts/peer_crypten_bandit.py`); its provider deals inside the step,",
+        "so 'with dealing' adds our dealer's time to ours. Its bytes count what is sent and received.",
+        "",
+        *([f"CrypTen could not be installed ({note}).", ""] if note else []),
+        "| N | arms | ours, ms | rounds | bytes to each peer | CrypTen, ms | its rounds | its bytes | times faster | goal | "
+        "with dealing | fastest argmax |",
+        "| ---: " * 12 + "|",
+    ]
+    for row in rows:
+        goal = GOALS[row.parties, row.arms]
+        lines.append(
+            f"| {row.parties} | {row.arms} | {row.microseconds / 1e3:.2f} | {row.rounds:g} | {row.opened_bytes:,.0f} | "
+            + (
+                f"{row.peer_microseconds / 1e3:.0f} | {row.peer_rounds} | {row.peer_bytes:,} | "
+                f"{row.peer_microseconds / row.microseconds:.0f} | {goal:g} | "
+                f"{row.peer_microseconds / (row.microseconds + row.offline_microseconds):.0f} | "
+                f"{(row.fast_microseconds or 0) / row.microseconds:.0f} |"
+                if row.peer_microseconds
+                else f" | | | | {goal:g} | | |"
+            )
+        )
+    lines += [
+        "",
+        "'Fastest argmax' compares with CrypTen's pairwise argmax where that is faster than its default.",
+        "",
+        "| N | arms | offline, bytes a step | offline, ms a step | numpy's step, us | times slower than numpy |",
+        "| ---: " * 6 + "|",
+    ]
+    lines += [
+        f"| {row.parties} | {row.arms} | {row.offline_bytes:,} | {row.offline_microseconds / 1e3:.2f} | "
+        f"{row.plain_microseconds:.0f} | {row.microseconds / row.plain_microseconds:.1f} |"
+        for row in rows
+    ]
+    lines += [
+        "",
+        "## In one process",
+        "",
+        "| N | arms | replicas | ms a replica-step | dealing, ms |",
+        "| ---: " * 5 + "|",
+    ]
+    lines += [
+        f"| {row.parties} | {row.arms} | {row.replicas} | {row.microseconds / 1e3:.3f} | "
+        f"{row.offline_microseconds / 1e3:.3f} |"
+        for row in simulated
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def missed(rows: list[Row], simulated: list[Replicas]) -> list[str]:
+    """The goals that this run did not reach."""
+    out = []
+    for row in rows:
+        goal = GOALS[row.parties, row.arms]
+        if row.peer_microseconds and row.peer_microseconds / row.microseconds < goal:
+            ratio = row.peer_microseconds / row.microseconds
+            out.append(
+                f"N = {row.parties}, {row.arms} arms: {ratio:.0f} times faster than CrypTen, the goal is {goal:g}"
+            )
+        if (row.parties, row.arms) == (2, 10) and row.microseconds / row.plain_microseconds > SLOWER_THAN_PLAIN:
+            out.append(f"{row.microseconds / row.plain_microseconds:.0f} times slower than numpy, the goal is 40")
+    for each in simulated:
+        if each.microseconds / 1e3 > REPLICA_MILLISECONDS:
+            out.append(f"{each.replicas} replicas: {each.microseconds / 1e3:.2f} ms a replica-step, the goal is 0.4")
+    return out
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
