@@ -27,11 +27,13 @@ class Choice:
     noise: np.ndarray
 
     @classmethod
-    def draw(cls, rng: np.random.Generator, replicas: int, arms: int, eps: float, *, batch: int = 1) -> Choice:
-        """Coins from numpy's generator: for plaintext policies, never for masks."""
+    def draw(
+        cls, rng: np.random.Generator, replicas: int, arms: int, eps: float | np.ndarray, *, batch: int = 1
+    ) -> Choice:
+        """Coins from numpy's generator: for plaintext policies, never for masks.  eps may be one for each replica."""
         shape = (replicas, batch, arms)
         orders = rng.random((2, *shape)).argsort(axis=-1)
-        return cls(rng.random(shape[:2]) < eps, orders[0], orders[1], rng.normal(size=shape))
+        return cls(rng.random(shape[:2]) < np.reshape(eps, (-1, 1)), orders[0], orders[1], rng.normal(size=shape))
 
     def pick(self, scores: np.ndarray) -> np.ndarray:
         """The arm for each context: the largest of (exploring order if exploring, score, tie order)."""

@@ -31,7 +31,7 @@ from .checkpoint import Checkpoint, checkpoint_at
 from .play import Play
 from .program import PAYER, PULLER
 from .settings import Settings
-from .world import pulled
+from .world import check_arms, pulled
 
 PIPE = "world"
 
@@ -96,6 +96,7 @@ def puller(task: Task, pipe: Path) -> ClientProgram:
     with pipe.open("wb", buffering=0) as world, (task.keep / "arms.bin").open("ab", buffering=0) as log:
         for _ in range(task.start, task.decisions):
             arms = yield Receive((settings.replicas, settings.batch), 0)
+            check_arms(arms, settings)
             log.write(arms.tobytes())
             world.write(arms.tobytes())
 

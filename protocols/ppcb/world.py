@@ -9,8 +9,9 @@ import numpy as np
 
 from bandits.environments import Episode
 from mpc.client import ClientProgram, Receive, Send
+from mpc.errors import RangeError
 
-from .settings import Settings
+from .settings import Settings, Truncation
 
 
 class World:
@@ -34,6 +35,7 @@ class World:
 
     def act(self, arms: np.ndarray) -> None:
         """The puller pulls (R, B) arms."""
+        check_arms(arms, self.settings)
         self.rewards.append(pulled(self.outcomes[len(self.rewards)], arms))
         self.arms.append(arms)
         self._paid += float(self.rewards[-1].sum())
@@ -53,8 +55,15 @@ class World:
 
 
 def pulled(outcomes: np.ndarray, arms: np.ndarray) -> np.ndarray:
-    """What (..., A) outcomes pay for (...) arms."""
-    return np.take_along_axis(outcomes, arms[..., None], axis=-1)[..., 0]
+    """What (..., A) outcomes pay for (...) arms; nothing for an arm that does not exist."""
+    exists = (arms >= 0) & (arms < outcomes.shape[-1])
+    return np.where(exists, np.take_along_axis(outcomes, np.where(exists, arms, 0)[..., None], axis=-1)[..., 0], 0.0)
+
+
+def check_arms(arms: np.ndarray, settings: Settings) -> None:
+    """The puller's own look at what it was told: published truncation may lose a run's numbers, exact may not."""
+    if settings.truncation is Truncation.EXACT and not ((arms >= 0) & (arms < settings.arms)).all():
+        raise RangeError(f"the puller was told an arm beyond {settings.arms - 1}: a context or reward left its range")
 
 
 def by_step(rows: Sequence[np.ndarray]) -> np.ndarray:
