@@ -86,7 +86,7 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
     bandit.add_argument("--policy", default=Policy.EPSILON_GREEDY.value, help=f"{_values(Policy)} (epsilon-greedy)")
     bandit.add_argument("--alpha", type=float, default=1.0, help="optimism of linucb, spread of thompson (1)")
     bandit.add_argument("--ridge", type=float, default=1.0, help="the regulariser (1)")
-    bandit.add_argument("--bound", type=float, default=1.0, help="the largest norm of a context (1)")
+    bandit.add_argument("--bound", type=float, default=1.0, help="the largest norm of an owner's block (1)")
     bandit.add_argument("--batch", type=int, default=1, help="contexts decided on, and learned from, together (1)")
     bandit.add_argument("--delay", type=int, default=0, help="decisions by which rewards are late (0)")
     how = parser.add_argument_group("the protocol")
@@ -113,7 +113,7 @@ def settings_of(options: argparse.Namespace, *, steps: int, replicas: int = 1) -
     return Settings(
         arms=options.arms, dim=options.dim, eps=options.eps, replicas=replicas, batch=options.batch,
         delay=options.delay, policy=_chosen(Policy, options.policy, "--policy"), alpha=options.alpha,
-        ridge=options.ridge, bound=options.bound, fraction_bits=options.fraction_bits,
+        ridge=options.ridge, bound=options.bound, owners=options.parties, fraction_bits=options.fraction_bits,
         state_bits=options.state_bits or options.fraction_bits, division=division, newton=options.newton,
         argmax=_chosen(Argmax, options.argmax, "--argmax"),
         truncation=_chosen(Truncation, options.truncation, "--truncation"),

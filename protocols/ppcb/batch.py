@@ -27,7 +27,7 @@ def update_batch(session: Session, x: Share, o: Share, u: Share, surprise: Share
 
     Needs: u = P_a x of the pulled arms at state_bits, surprise = r - s at fraction_bits.
     Error: that of the inverse, (1 - 1 / c)^(2^k) < 2^-fraction_bits for k iterations, and rounding.
-    Cost:  8 + 2 k rounds, k about log2(c fraction_bits) with c = 1 + B bound^2 / ridge.
+    Cost:  8 + 2 k rounds, k about log2(c fraction_bits) with c = 1 + B norm^2 / ridge.
     Opens: as einsum, truncate, inverse.
     """
     f, scale, dim, batch = settings.fraction_bits, settings.state_bits, settings.dim, settings.batch
@@ -36,7 +36,7 @@ def update_batch(session: Session, x: Share, o: Share, u: Share, surprise: Share
     )
     kernel = yield from cut(session, kernel, scale, settings)
     kernel = yield from ops.product(session, kernel, same)
-    largest = 1.0 + batch * settings.bound**2 / settings.ridge + 2.0**-6
+    largest = 1.0 + batch * settings.norm**2 / settings.ridge + 2.0**-6
     inner = yield from ops.inverse(session, kernel + np.eye(batch), bound=largest, iterations=_iterations(largest, f))
     right = np.concatenate([u.words, surprise.rescale(scale).words[..., None]], axis=-1)
     y = yield from ops.einsum(session, "rbc,rcj->rbj", inner, Share(session, right, scale))

@@ -56,7 +56,7 @@ class Launch:
 
 def plan_of(settings: Settings, parties: int) -> tuple[Plan, Cost]:
     """What one turn draws and costs, by a dry run; with a refresh, a plan's step is all turns up to one."""
-    recorder = Recorder(parties)
+    settings, recorder = replace(settings, owners=parties), Recorder(parties)
     nothing = Episode(np.zeros((settings.batch, settings.dim)), np.zeros((settings.batch, settings.arms)))
     world = World([nothing] * settings.replicas, settings)
     session = Session.simulate(parties, recorder, clients={PULLER: world.puller(), PAYER: world.payer()})
@@ -73,6 +73,7 @@ def launched(
     environment: Environment, settings: Settings, how: Launch, scratch: Path, *, watch: Watch | None = None
 ) -> Run:
     """Play a run, or what is left of it; after Ctrl-C, what was reached."""
+    settings = replace(settings, owners=how.parties)
     task = prepared(environment, settings, how)
     episodes = episodes_of(environment, settings, how.steps, how.seed)
     world = World(episodes, settings)

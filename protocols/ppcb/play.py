@@ -57,6 +57,11 @@ def split(contexts: np.ndarray, parties: int) -> dict[int, np.ndarray]:
 
 def share_contexts(session: Session, given: Mapping[int, np.ndarray], settings: Settings) -> Share:
     """[x] from the owners' blocks, of which this process has its own; each owner enforces the declared bound."""
+    if settings.owners < session.parties:
+        raise ConfigError(
+            f"settings for {settings.owners} owners of blocks do not cover {session.parties}: the norm of a whole context "
+            "follows from their number"
+        )
     parts = [
         share_block(
             session,

@@ -131,7 +131,7 @@ def share_block(
 def step(session: Session, state: State, x: Share, settings: Settings) -> Rounds[None]:
     """Decide on x and learn from the reward that comes; updates the state.
 
-    Needs: contexts of norm at most `bound`, rewards in [0, 1], at most `steps` contexts.
+    Needs: contexts of norm at most `settings.norm`, rewards in [0, 1], at most `steps` contexts.
     Cost:  12 rounds; 9 with a delay.  More: 1 where raw scores leave no room for keys, as `quotient` for each Newton
            iteration, 8 for LinUCB, 9 for Thompson, as `update_batch` for batches.  1 hop to the puller and 1 from the
            payer.

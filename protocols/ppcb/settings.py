@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from enum import Enum
 from typing import Any
 
@@ -60,8 +60,9 @@ class Settings:
     """What all parties agree on before a run.
 
     batch: contexts decided on, and learned from, together.  delay: how many decisions a reward is late.
-    bound: the largest norm of a context; with the ridge it bounds the reciprocal's argument by 1 + bound^2 / ridge.
-    steps: how many contexts a run may have; it bounds predictions, |w_a . x| <= sqrt(steps) bound / (2 sqrt(ridge)).
+    bound: the largest norm of an owner's block, which each enforces; with `owners` of them, contexts have norm at most
+    `norm` = sqrt(owners) bound, and with the ridge that bounds the reciprocal's argument by 1 + norm^2 / ridge.
+    steps: how many contexts a run may have; it bounds predictions, |w_a . x| <= sqrt(steps) norm / (2 sqrt(ridge)).
     fraction_bits: of contexts, rewards and predictions; state_bits: of P and w.
     newton: iterations of `division`; where it is not said, 1 behind a table and 10 from the published start.
     refresh: after how many decisions P and w are brought back to the exact sums; 0 for never.
@@ -77,6 +78,7 @@ class Settings:
     alpha: float = 1.0
     ridge: float = 1.0
     bound: float = 1.0
+    owners: int = 1
     fraction_bits: int = 20
     state_bits: int = 20
     segments: int = 9
@@ -89,10 +91,10 @@ class Settings:
     steps: int = 1 << 16
 
     def __post_init__(self) -> None:
-        if min(self.arms, self.dim, self.replicas, self.batch) < 1:
+        if min(self.arms, self.dim, self.replicas, self.batch, self.owners) < 1:
             raise RangeError(
-                f"{self.arms} arms, {self.dim} dimensions, {self.replicas} replicas, batches of {self.batch}: at least "
-                "1 of each"
+                f"{self.arms} arms, {self.dim} dimensions, {self.replicas} replicas, {self.owners} owners, batches of "
+                f"{self.batch}: at least 1 of each"
             )
         if not 0.0 <= self.eps <= 1.0:
             raise RangeError(f"eps is a probability in [0, 1], not {self.eps:g}")
@@ -132,7 +134,7 @@ class Settings:
             "g u (r - s)": f + s + self.value_bits + u,
         }
         if self.refresh:
-            widest["sum x x'"] = 2 * f + math.ceil(math.log2(self.steps * max(1.0, self.bound**2) + self.ridge)) + 1
+            widest["sum x x'"] = 2 * f + math.ceil(math.log2(self.steps * max(1.0, self.norm**2) + self.ridge)) + 1
         if self.batch > 1:
             widest["G u"] = f + s + self.value_bits + u + math.ceil(math.log2(self.batch))
         name = max(widest, key=lambda key: widest[key])
@@ -160,22 +162,27 @@ class Settings:
         return 1 if self.newton is None else self.newton
 
     @property
+    def norm(self) -> float:
+        """The largest norm of a context, whose blocks have norm at most `bound`."""
+        return math.sqrt(self.owners) * self.bound
+
+    @property
     def value_bits(self) -> int:
         """Bits in front of the point of a prediction or a surprise, with a factor of two to spare for rounding."""
-        largest = 1.0 + math.sqrt(self.steps) * self.bound / (2.0 * math.sqrt(self.ridge))
+        largest = 1.0 + math.sqrt(self.steps) * self.norm / (2.0 * math.sqrt(self.ridge))
         return max(1, math.ceil(math.log2(2.0 * largest)))
 
     @property
     def gain_bits(self) -> int:
         """Bits in front of the point of u = P x."""
-        return max(0, math.ceil(math.log2(self.bound / self.ridge)))
+        return max(0, math.ceil(math.log2(self.norm / self.ridge)))
 
     @property
     def index_bits(self) -> int:
         """Bits in front of the point of what the arms are ranked by: a prediction and, with it, what alpha adds."""
         if self.policy is Policy.EPSILON_GREEDY:
             return self.value_bits
-        widest = self.alpha * self.bound / math.sqrt(self.ridge) * (8.0 if self.policy is Policy.THOMPSON else 1.0)
+        widest = self.alpha * self.norm / math.sqrt(self.ridge) * (8.0 if self.policy is Policy.THOMPSON else 1.0)
         return math.ceil(math.log2(2.0**self.value_bits + 2.0 * widest))
 
     @property
@@ -201,18 +208,23 @@ class Settings:
     @property
     def upper(self) -> float:
         """How large 1 + x'u may be, and a little slack."""
-        return 1.0 + self.bound**2 / self.ridge + _SLACK
+        return 1.0 + self.norm**2 / self.ridge + _SLACK
 
     @property
     def lines(self) -> Lines:
-        """The table of 1 / x over [1, upper]."""
-        return Lines.over(Reciprocal(1.0 - _SLACK), self.upper, self.fraction_bits, self.segments)
+        """The table of 1 / x over [1, upper]; a few bits coarser where that spares a truncation of its results."""
+        full = Lines.over(Reciprocal(1.0 - _SLACK), self.upper, self.fraction_bits, self.segments)
+        spare = full.out_scale - self._room
+        return replace(full, out_scale=self._room) if 0 < spare <= 6 else full
 
     @property
     def factor_scale(self) -> int:
         """Fraction bits of g and of G: as many as leave room for g u (r - s)."""
-        room = VALUE_BITS - self.state_bits - self.value_bits - self.gain_bits
-        return min(self.lines.out_scale if self.division is Division.TABLE else self.fraction_bits, room)
+        return min(self.lines.out_scale if self.division is Division.TABLE else self.fraction_bits, self._room)
+
+    @property
+    def _room(self) -> int:
+        return VALUE_BITS - self.state_bits - self.value_bits - self.gain_bits
 
     def as_json(self) -> dict[str, Any]:
         """Names and plain values."""

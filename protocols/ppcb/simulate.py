@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -42,6 +42,7 @@ class Simulation:
                 f"{steps} steps are no whole number of batches of {settings.batch}: play "
                 f"{-(-steps // settings.batch) * settings.batch}"
             )
+        settings = replace(settings, owners=parties)
         self.settings, self.parties, self.seed, self.decisions = settings, parties, seed, steps // settings.batch
         self.episodes = episodes_of(environment, settings, steps, seed)
         self.world = World(self.episodes, settings)

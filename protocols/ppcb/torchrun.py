@@ -46,6 +46,7 @@ def torchrun(environment: Environment, settings: Settings, how: Launch, here: Pl
         )
     if how.resume:
         raise ConfigError("under torchrun a run starts anew: use 'masked launch ppcb --resume'")
+    settings = replace(settings, owners=how.parties)
     pipe = how.keep / f"{PIPE}-{os.getppid()}"  # torchrun is the parent of all ranks
     ready = pipe.with_suffix(".ready")
     episodes = episodes_of(environment, settings, how.steps, how.seed)
