@@ -6,6 +6,7 @@ its value is shared to the parties.  In a simulation the session hosts it; on a 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -134,7 +135,7 @@ def serve(link: ClientLink, program: ClientProgram) -> Any:
         while True:
             wants = program.send(reply)
             if isinstance(wants, Receive):
-                count = int(np.prod(wants.shape, dtype=np.int64))
+                count = math.prod(wants.shape)
                 rows = link.receive(8 * count, link_text("reveal", wants.shape, wants.scale)).view(np.uint64)
                 words = rows.sum(axis=0, dtype=np.uint64).reshape(wants.shape)
                 reply = ring.decode(words, wants.scale)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -158,7 +159,7 @@ class Exchange:
             shares = Prg(fresh_key()).words((self._parties, *request.shape))
             shares[0] += words - shares.sum(axis=0, dtype=np.uint64)
         else:
-            count = 8 * int(np.prod(request.shape, dtype=np.int64))
+            count = 8 * math.prod(request.shape)
             what = link_text("input", request.shape, request.scale)
             shares = self._transport.receive_from_client(node, what, count).view(np.uint64).reshape(1, *request.shape)
         return Share(self._session, shares, request.scale)

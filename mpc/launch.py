@@ -135,7 +135,9 @@ def launch(
         open_.callback(os.close, lifeline_read)
         open_.callback(_stop, children)
         speaking = threading.Lock()
-        local = {"GLOO_SOCKET_IFNAME": "lo"} if transport == "gloo" and sys.platform == "linux" else {}
+        local = {"OMP_NUM_THREADS": "1"}  # the parties share this machine's cores, as under torchrun
+        if transport == "gloo" and sys.platform == "linux":
+            local["GLOO_SOCKET_IFNAME"] = "lo"
         for node, (name, argv) in enumerate(zip(names, commands, strict=True)):
             listener = listeners[node].fileno() if node < len(listeners) else -1
             where = Place(

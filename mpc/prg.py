@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 
 import numpy as np
@@ -51,7 +52,7 @@ class Prg:
 
     def words(self, shape: tuple[int, ...]) -> np.ndarray:
         """Uniform elements of Z_2^64."""
-        count = 8 * int(np.prod(shape, dtype=np.int64))
+        count = 8 * math.prod(shape)
         return self.bytes(count).view(np.uint64).reshape(shape)
 
     def below(self, bound: int, shape: tuple[int, ...]) -> np.ndarray:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -92,6 +93,14 @@ def encode(values: Any, scale: int = FRACTION_BITS, *, bound: float | None = Non
     return np.left_shift(array.astype(np.int64), scale).view(np.uint64)
 
 
+@lru_cache(maxsize=1024)
+def encode_number(value: float, scale: int) -> np.ndarray:
+    """The word of one public number, as `encode`; programs use the same few over and over."""
+    word_ = encode(value, scale)
+    word_.setflags(write=False)
+    return word_
+
+
 def encode_bits(values: Any, width: int) -> np.ndarray:
     """Words of integers: of any sign at width 64, non-negative and below 2^width else."""
     array = as_array(values)
@@ -156,10 +165,7 @@ class Bilinear:
     def hosted(self, x: np.ndarray, y: np.ndarray, *, x_hosted: bool, y_hosted: bool) -> np.ndarray:
         """The map applied to each hosted party's words; an operand without the hosted axis is public."""
         if self.spec not in ("", "&", "@"):
-            left, rest = self.spec.split(",")
-            right, out = rest.split("->")
-            spec = f"{'P' * x_hosted}{left},{'P' * y_hosted}{right}->P{out}"
-            return _einsum(spec, x, y)
+            return _einsum(_hosted_spec(self.spec, x_hosted, y_hosted), x, y)
         vectors = [self.spec == "@" and v.ndim - hosted == 1 for v, hosted in ((x, x_hosted), (y, y_hosted))]
         x = x[..., None, :] if vectors[0] else x
         y = y[..., None] if vectors[1] else y
@@ -205,15 +211,28 @@ def _matmul(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _einsum(spec: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    inputs, _ = spec.split("->")
-    left, right = inputs.split(",")
-    sizes = dict(zip(left + right, x.shape + y.shape, strict=True))
-    if math.prod(sizes.values()) < _TORCH_WORK:
+    if not _torch_wins(spec, x.shape, y.shape):
         return np.einsum(spec, x, y)
     import torch
 
     operands = [torch.from_numpy(np.ascontiguousarray(v).view(np.int64)) for v in (x, y)]
     return torch.einsum(spec, *operands).contiguous().numpy().view(np.uint64)
+
+
+@lru_cache(maxsize=1024)
+def _hosted_spec(spec: str, x_hosted: bool, y_hosted: bool) -> str:
+    """The same map with the hosted axis P in front."""
+    left, rest = spec.split(",")
+    right, out = rest.split("->")
+    return f"{'P' * x_hosted}{left},{'P' * y_hosted}{right}->P{out}"
+
+
+@lru_cache(maxsize=1024)
+def _torch_wins(spec: str, x: tuple[int, ...], y: tuple[int, ...]) -> bool:
+    """Where there is much to multiply and operands are used more than once; numpy is faster at matrix times vector."""
+    inputs, _ = spec.split("->")
+    work = math.prod(dict(zip(inputs.replace(",", ""), x + y, strict=True)).values())
+    return work >= max(_TORCH_WORK, 2 * math.prod(x), 2 * math.prod(y))
 
 
 def _matmul_shape(x: tuple[int, ...], y: tuple[int, ...]) -> tuple[int, ...]:

@@ -6,6 +6,7 @@ hosts one, a simulation hosts all.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -38,7 +39,7 @@ class _Hidden:
 
     @property
     def size(self) -> int:
-        return int(np.prod(self.shape, dtype=np.int64))
+        return math.prod(self.shape)
 
     def __len__(self) -> int:
         if self.ndim == 0:
@@ -134,7 +135,8 @@ class Share(_Hidden):
             return other.words
         if isinstance(other, _Hidden):
             raise TypeError("an arithmetic and a binary share do not add: convert with ops.to_arithmetic")
-        return self.session.public(ring.encode(other, self.scale))
+        encode = ring.encode_number if type(other) in (int, float) else ring.encode
+        return self.session.public(encode(other, self.scale))
 
     def __add__(self, other: Any) -> Share:
         x, y = _align(self.words, self._other(other))

@@ -12,9 +12,9 @@ from importlib.metadata import version
 
 from mpc.errors import MaskedError
 
-from .commands import demo, material, privacy, programs
+from .commands import attack, demo, material, privacy, programs
 
-COMMANDS = ("demo", "run", "launch", "offline", "dealer", "privacy")
+COMMANDS = ("demo", "run", "launch", "offline", "dealer", "privacy", "attack")
 _EXAMPLES = """examples:
   masked demo                                        three parties in three processes, and what each learned
   masked run ppcb --steps 500 --plot runs/reward.png  the private contextual bandit on digits, and its reward curve
@@ -25,6 +25,7 @@ _EXAMPLES = """examples:
   masked offline inspect material/party-0
   masked launch argmax --parties 3 --material material --steps 100
   masked privacy --arms 10 --eps 0.1 --steps 60000    what the pulled arms tell; --audit measures it
+  masked attack membership                           what attackers find out from arms and rewards
 """
 
 
@@ -42,6 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     programs.register(commands)
     material.register(commands)
     privacy.register(commands)
+    attack.register(commands)
     options = parser.parse_args(arguments)
     for how in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(how, _unwind)

@@ -98,7 +98,7 @@ class Gloo(_Links):
             )  # fmt: skip
             raise ConfigError(f"secret sharing needs at least 2 parties{more} or more")
         super().__init__(node, world - clients, timeout)
-        self.hosted = (self.node,)
+        self.hosted, self._clients = (self.node,), clients
         self._others = [q for q in range(self.parties) if q != self.node]
         self._closed = False
         self._lost: set[int] = set()  # peers whose connection broke
@@ -183,11 +183,20 @@ class Gloo(_Links):
 
     def send_to_client(self, node: int, what: str, payload: np.ndarray) -> None:
         """Send (1, n) bytes to a client."""
+        self._check_client(node)
         self._send(node, what, payload[0])
 
     def receive_from_client(self, node: int, what: str, count: int) -> np.ndarray:
         """Receive (1, count) bytes from a client."""
+        self._check_client(node)
         return self._receive(node, what, count)[None]
+
+    def _check_client(self, node: int) -> None:
+        if node >= self.parties + self._clients:
+            raise ConfigError(
+                f"gloo carries no clients but those it was started with, {self._clients}: join(clients=...) under "
+                "torchrun, or the tcp transport"
+            )
 
     def close(self, reason: str = "") -> None:
         """Part from the peers and destroy the group.

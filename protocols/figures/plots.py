@@ -85,7 +85,10 @@ def _four(axes: Axes, rows: Rows) -> None:
 
 
 def _six(axes: Axes, rows: Rows) -> None:
-    _band(axes, rows, "step", "advantage", "Yeom et al.", marker="o", markersize=3)
+    steps, middle, low, high = (
+        np.array([float(row[name]) for row in rows]) for name in ("step", "advantage", "lower", "upper")
+    )
+    axes.errorbar(steps, middle, [middle - low, high - middle], fmt="o-", markersize=3, capsize=2, label="Yeom et al.")
     axes.axhline(0.0, color="black", linewidth=0.6)
     axes.set(xlabel="step of the checkpoint", ylabel="advantage, TPR - FPR")
 

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
+from bandits.attacks.membership import Attack, attack_at_checkpoints
 from bandits.data import load
 from bandits.environments import Environment
 from bandits.linear import Choice, LinearBandit
@@ -94,8 +95,7 @@ def _four(size: Size) -> Iterator[Unit]:
 
 
 def _six(size: Size) -> Iterator[Unit]:
-    for run in range(size.runs):
-        yield Unit(f"run-{run}", attack_advantage, (size, run))
+    yield Unit("yeom", attack_advantage, (size,))
 
 
 def _seven(size: Size) -> Iterator[Unit]:
@@ -166,9 +166,18 @@ def step_time(size: Size, parties: int, arms: int) -> Rows:
     }]  # fmt: skip
 
 
-def attack_advantage(size: Size, run: int) -> Rows:
-    """Yeom et al. at checkpoints during training."""
-    raise NotImplementedError
+def attack_advantage(size: Size) -> Rows:
+    """Yeom et al. at checkpoints during training, with 95 % intervals over all runs."""
+    checkpoints = 3 if size.quick else 12
+    rows = attack_at_checkpoints(
+        size.environment(), Attack.YEOM, eps=0.1, steps=size.steps, checkpoints=checkpoints, runs=size.runs, seed=1
+    )
+    return [
+        {"step": row.step, "advantage": _short(row.advantage.value), "lower": _short(row.advantage.lower),
+         "upper": _short(row.advantage.upper), "members": row.advantage.members, "others": row.advantage.others,
+         "runs": size.runs}
+        for row in rows
+    ]  # fmt: skip
 
 
 def reward_by_bits(size: Size, bits: int, truncation: str) -> Rows:

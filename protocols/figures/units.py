@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import csv
 import json
-import multiprocessing
 import os
+import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,25 +23,37 @@ Rows = list[dict[str, Any]]
 
 @dataclass(frozen=True)
 class Unit:
-    """A piece of a figure: `make(*arguments)` gives its rows; a function of a module, so that a process can call it."""
+    """A piece of a figure: `make(*arguments)` gives its rows."""
 
     name: str
     make: Callable[..., Rows]
     arguments: tuple[Any, ...]
 
 
-def collect(units: Sequence[Unit], folder: Path, *, jobs: int) -> Rows:
-    """The rows of all units; those that are kept in `folder` are read, the others made and kept."""
+def collect(units: Sequence[Unit], folder: Path, *, jobs: int, command: Sequence[str]) -> Rows:
+    """The rows of all units; those that are kept in `folder` are read, the others made and kept.
+
+    command: what makes one unit, whose name follows, in a process of its own, where several jobs run.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     waiting = [unit for unit in units if not _path(folder, unit).exists()]
     if len(waiting) < len(units):
         _say(f"{len(units) - len(waiting)} of {len(units)} units are kept in {folder}")
-    for done, (unit, rows, seconds) in enumerate(_made(waiting, jobs), 1):
-        fresh = _path(folder, unit).with_suffix(".new")
-        fresh.write_text(json.dumps(rows))
-        fresh.replace(_path(folder, unit))
-        _say(f"{done} of {len(waiting)}: {unit.name}, {seconds:.0f} s")
+    if jobs == 1 or len(waiting) < 2:
+        for done, unit in enumerate(waiting, 1):
+            started = time.monotonic()
+            make(unit, folder)
+            _say(f"{done} of {len(waiting)}: {unit.name}, {time.monotonic() - started:.0f} s")
+    else:
+        _in_processes([(unit, [*command, unit.name]) for unit in waiting], jobs)
     return [row for unit in units for row in json.loads(_path(folder, unit).read_text())]
+
+
+def make(unit: Unit, folder: Path) -> None:
+    """Make a unit's rows and keep them."""
+    fresh = _path(folder, unit).with_suffix(".new")
+    fresh.write_text(json.dumps(unit.make(*unit.arguments)))
+    fresh.replace(_path(folder, unit))
 
 
 def write_csv(rows: Rows, path: Path) -> None:
@@ -55,30 +66,26 @@ def write_csv(rows: Rows, path: Path) -> None:
         writer.writerows(rows)
 
 
-def _made(units: Sequence[Unit], jobs: int) -> Iterator[tuple[Unit, Rows, float]]:
-    if jobs < 1:
-        raise ConfigError(f"at least 1 job, not {jobs}")
-    if jobs == 1 or len(units) < 2:
-        for unit in units:
-            started = time.monotonic()
-            yield unit, unit.make(*unit.arguments), time.monotonic() - started
-        return
-    os.environ["OMP_NUM_THREADS"] = "1"  # the processes share the cores
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, mp_context=context) as pool:
-        running: dict[Future[tuple[Rows, float]], Unit] = {pool.submit(_timed, unit): unit for unit in units}
-        try:
-            for future in as_completed(running):
-                rows, seconds = future.result()
-                yield running[future], rows, seconds
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-
-
-def _timed(unit: Unit) -> tuple[Rows, float]:
-    started = time.monotonic()
-    return unit.make(*unit.arguments), time.monotonic() - started
+def _in_processes(work: Sequence[tuple[Unit, list[str]]], jobs: int) -> None:
+    """Run the commands, `jobs` at a time; the first that fails ends all."""
+    environment = {"OMP_NUM_THREADS": "1", **os.environ}  # the processes share the cores
+    waiting, running, done = list(work), dict[subprocess.Popen[bytes], tuple[str, float]](), 0
+    try:
+        while waiting or running:
+            while waiting and len(running) < jobs:
+                unit, command = waiting.pop(0)
+                running[subprocess.Popen(command, env=environment)] = unit.name, time.monotonic()
+            time.sleep(0.05)
+            for process in [process for process in running if process.poll() is not None]:
+                name, started = running.pop(process)
+                if process.returncode:
+                    raise ConfigError(f"unit {name} failed with exit code {process.returncode}")
+                done += 1
+                _say(f"{done} of {len(work)}: {name}, {time.monotonic() - started:.0f} s")
+    finally:
+        for process in running:
+            process.terminate()
+            process.wait()
 
 
 def _path(folder: Path, unit: Unit) -> Path:

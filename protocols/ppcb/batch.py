@@ -22,23 +22,25 @@ from .numbers import cut, cut_to
 from .settings import Settings
 
 
-def update_batch(session: Session, x: Share, o: Share, u: Share, surprise: Share, settings: Settings) -> Rounds[Share]:
+def update_batch(
+    session: Session, x: Share, o: Share, u: Share, prediction: Share, paid: Rounds[Share], settings: Settings
+) -> Rounds[Share]:
     """What the batch adds to the state: (replicas, arms, dim + 1, dim).
 
-    Needs: u = P_a x of the pulled arms at state_bits, surprise = r - s at fraction_bits.
+    Needs: u = P_a x of the pulled arms at state_bits; their predictions s, and the rewards, at fraction_bits.
     Error: that of the inverse, (1 - 1 / c)^(2^k) < 2^-fraction_bits for k iterations, and rounding.
     Cost:  8 + 2 k rounds, k about log2(c fraction_bits) with c = 1 + B norm^2 / ridge.
     Opens: as einsum, truncate, inverse.
     """
     f, scale, dim, batch = settings.fraction_bits, settings.state_bits, settings.dim, settings.batch
-    kernel, same = yield from together(
-        ops.einsum(session, "rbi,rci->rbc", u, x), ops.einsum(session, "rba,rca->rbc", o, o)
+    kernel, same, reward = yield from together(
+        ops.einsum(session, "rbi,rci->rbc", u, x), ops.einsum(session, "rba,rca->rbc", o, o), paid
     )
     kernel = yield from cut(session, kernel, scale, settings)
     kernel = yield from ops.product(session, kernel, same)
     largest = 1.0 + batch * settings.norm**2 / settings.ridge + 2.0**-6
     inner = yield from ops.inverse(session, kernel + np.eye(batch), bound=largest, iterations=_iterations(largest, f))
-    right = np.concatenate([u.words, surprise.rescale(scale).words[..., None]], axis=-1)
+    right = np.concatenate([u.words, (reward - prediction).rescale(scale).words[..., None]], axis=-1)
     y = yield from ops.einsum(session, "rbc,rcj->rbj", inner, Share(session, right, scale))
     y = yield from cut_to(session, y, settings.factor_scale, settings)
     product = yield from ops.einsum(session, "rbi,rbj->rbij", u, y)

@@ -59,8 +59,8 @@ def share_contexts(session: Session, given: Mapping[int, np.ndarray], settings: 
     """[x] from the owners' blocks, of which this process has its own; each owner enforces the declared bound."""
     if settings.owners < session.parties:
         raise ConfigError(
-            f"settings for {settings.owners} owners of blocks do not cover {session.parties}: the norm of a whole context "
-            "follows from their number"
+            f"settings for {settings.owners} owners of blocks do not cover {session.parties}: the norm of a whole "
+            "context follows from their number"
         )
     parts = [
         share_block(

@@ -13,9 +13,9 @@ State: P_a = (ridge I + sum x x')^-1 and w_a = P_a sum r x, so that a step needs
 
      1  v_a = P_a x,  s_a = w_a . x                                  one product: w_a is stored as a row below P_a
      2  truncate v, s;  2-5  o = argmax_a s_a, exploration folded in
-     6  reveal the arm to the puller;  u = sum_a o_a v_a,  s = sum_a o_a s_a;  the payer shares r
-     7  x'u, u u', u (r - s)                      8  truncate
-     9  g = 1 / (1 + x'u), by a table of lines
+     6  reveal the arm to the puller;  u = sum_a o_a v_a,  s = sum_a o_a s_a
+     7  x'u, u u';  the payer shares r           8  truncate them;  u (r - s)
+     9  g = 1 / (1 + x'u), by a table of lines;  truncate u (r - s)
     10  g u u', g u (r - s)                      11  truncate
     12  P_a -= o_a g u u',  w_a += o_a g u (r - s)
 
@@ -141,8 +141,8 @@ def step(session: Session, state: State, x: Share, settings: Settings) -> Rounds
         yield from _decide_and_learn_late(session, state, x, settings)
         return
     o, v, s = yield from decide(session, state, x, settings)
-    (u, prediction), _, reward = yield from together(_pick(session, o, v, s), tell(o), _paid(settings))
-    yield from _update(session, state, x, o, u, reward - prediction, reward, settings)
+    (u, prediction), _ = yield from together(_pick(session, o, v, s), tell(o))
+    yield from _update(session, state, x, o, u, prediction, _paid(settings), settings)
 
 
 def decide(
@@ -164,12 +164,12 @@ def decide(
 def learn(session: Session, state: State, x: Share, o: Share, paid: Rounds[Share], settings: Settings) -> Rounds[None]:
     """Update the pulled arms' regressions when a reward comes after other updates: 9 rounds.
 
-    paid: gives the rewards, (R, B) at fraction_bits, in the first of them.
+    paid: gives the rewards, (R, B) at fraction_bits, within a round.
     """
-    raw, reward = yield from together(ops.einsum(session, "raij,rbj->rbai", state.table, x), paid)
+    raw = yield from ops.einsum(session, "raij,rbj->rbai", state.table, x)
     v, s = yield from _settled(session, raw, settings)
     u, prediction = yield from _pick(session, o, v, s)
-    yield from _update(session, state, x, o, u, reward - prediction, reward, settings)
+    yield from _update(session, state, x, o, u, prediction, paid, settings)
 
 
 def tell(o: Share) -> Rounds[None]:
@@ -229,16 +229,25 @@ def _pick(session: Session, o: Share, v: Share, s: Share) -> Rounds[tuple[Share,
 
 
 def _update(
-    session: Session, state: State, x: Share, o: Share, u: Share, surprise: Share, reward: Share, settings: Settings
-) -> Rounds[None]:
-    """Rounds 7 to 12; the exact sums, where they are kept, need none of their own."""
-    rank_one = _update_one if settings.batch == 1 else update_batch
-    change = rank_one(session, x, o, u, surprise, settings)
+    session: Session, state: State, x: Share, o: Share, u: Share, prediction: Share, paid: Rounds[Share],
+    settings: Settings,
+) -> Rounds[None]:  # fmt: skip
+    """Rounds 7 to 12.  The exact sums, where they are kept, need no round of their own, but the reward before them."""
+    change = _update_one if settings.batch == 1 else update_batch
     if state.sums is None:
-        state.table = state.table + (yield from change)
+        state.table = state.table + (yield from change(session, x, o, u, prediction, paid, settings))
         return
-    both, added = yield from together(change, _moments(session, x, o, reward))
+    reward = yield from paid
+    both, added = yield from together(
+        change(session, x, o, u, prediction, given(reward), settings), _moments(session, x, o, reward)
+    )
     state.table, state.sums = state.table + both, state.sums + added
+
+
+def given(reward: Share) -> Rounds[Share]:
+    """A reward that is there already, as a program without a round."""
+    return reward
+    yield
 
 
 def _moments(session: Session, x: Share, o: Share, reward: Share) -> Rounds[Share]:
@@ -248,20 +257,23 @@ def _moments(session: Session, x: Share, o: Share, reward: Share) -> Rounds[Shar
     return (yield from ops.einsum(session, "rba,rbij->raij", o, moments))
 
 
-def _update_one(session: Session, x: Share, o: Share, u: Share, surprise: Share, settings: Settings) -> Rounds[Share]:
-    """[-o g u u'; o g u (r - s)]: what Sherman and Morrison add to the state."""
-    f, scale, dim = settings.fraction_bits, settings.state_bits, settings.dim
-    right = Share(session, np.concatenate([u.words, surprise.words[..., None]], axis=-1), 0)  # u, r - s: two scales
-    xu, uu = yield from together(
-        ops.einsum(session, "rbi,rbi->rb", x, u),
-        ops.einsum(session, "rbi,rbj->rbij", Share(session, u.words, 0), right),
+def _update_one(
+    session: Session, x: Share, o: Share, u: Share, prediction: Share, paid: Rounds[Share], settings: Settings
+) -> Rounds[Share]:
+    """[-o g u u'; o g u (r - s)]: what Sherman and Morrison add to the state.
+
+    The reward is waited for while round 7 runs: what it enters, u (r - s), is a round behind u u' until both meet.
+    """
+    f, scale = settings.fraction_bits, settings.state_bits
+    xu, uu, reward = yield from together(
+        ops.einsum(session, "rbi,rbi->rb", x, u), ops.einsum(session, "rbi,rbj->rbij", u, u), paid
     )
-    p_part, w_part = Share(session, uu.words[..., :dim], 2 * scale), Share(session, uu.words[..., dim:], scale + f)
-    cuts = [(xu, scale), (p_part, scale), (w_part, f)]
-    xu, p_part, w_part = yield from cut_all(session, cuts, settings)
-    g = yield from quotient(session, xu + 1.0, settings)
-    parts = Share(session, np.concatenate([p_part.words, w_part.words], axis=-1), scale)
+    (xu, uu), us = yield from together(
+        cut_all(session, [(xu, scale), (uu, scale)], settings),
+        ops.einsum(session, "rbi,rb->rbi", u, reward - prediction),
+    )
+    g, us = yield from together(quotient(session, xu + 1.0, settings), cut(session, us, f, settings))
+    parts = Share(session, np.concatenate([-uu.words, us.words[..., None, :]], axis=-2), scale)
     gain = yield from ops.einsum(session, "rb,rbij->rbij", g, parts)
     gain = yield from cut_to(session, gain, scale, settings)
-    rows = np.concatenate([-gain.words[..., :dim], gain.words[..., dim:].swapaxes(-1, -2)], axis=-2)
-    return (yield from ops.einsum(session, "rba,rbij->raij", o, Share(session, rows, scale)))
+    return (yield from ops.einsum(session, "rba,rbij->raij", o, gain))

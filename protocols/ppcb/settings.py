@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from enum import Enum
+from functools import cached_property
 from typing import Any
 
 from mpc import ops
@@ -161,23 +162,23 @@ class Settings:
             return 0
         return 1 if self.newton is None else self.newton
 
-    @property
+    @cached_property
     def norm(self) -> float:
         """The largest norm of a context, whose blocks have norm at most `bound`."""
         return math.sqrt(self.owners) * self.bound
 
-    @property
+    @cached_property
     def value_bits(self) -> int:
         """Bits in front of the point of a prediction or a surprise, with a factor of two to spare for rounding."""
         largest = 1.0 + math.sqrt(self.steps) * self.norm / (2.0 * math.sqrt(self.ridge))
         return max(1, math.ceil(math.log2(2.0 * largest)))
 
-    @property
+    @cached_property
     def gain_bits(self) -> int:
         """Bits in front of the point of u = P x."""
         return max(0, math.ceil(math.log2(self.norm / self.ridge)))
 
-    @property
+    @cached_property
     def index_bits(self) -> int:
         """Bits in front of the point of what the arms are ranked by: a prediction and, with it, what alpha adds."""
         if self.policy is Policy.EPSILON_GREEDY:
@@ -185,7 +186,7 @@ class Settings:
         widest = self.alpha * self.norm / math.sqrt(self.ridge) * (8.0 if self.policy is Policy.THOMPSON else 1.0)
         return math.ceil(math.log2(2.0**self.value_bits + 2.0 * widest))
 
-    @property
+    @cached_property
     def raw_scores_fit(self) -> bool:
         """Whether untruncated scores leave room for the keys; else a step truncates them first, in a round more."""
         raw = self.fraction_bits + self.state_bits + self.index_bits + 1
@@ -200,24 +201,24 @@ class Settings:
         """Fraction bits of the scores that are compared."""
         return self.fraction_bits + (self.state_bits if self.raw_scores_fit else 0)
 
-    @property
+    @cached_property
     def score_bits(self) -> int:
         """Bits of a score that is compared, sign included."""
         return self.score_scale + self.index_bits + 1
 
-    @property
+    @cached_property
     def upper(self) -> float:
         """How large 1 + x'u may be, and a little slack."""
         return 1.0 + self.norm**2 / self.ridge + _SLACK
 
-    @property
+    @cached_property
     def lines(self) -> Lines:
         """The table of 1 / x over [1, upper]; a few bits coarser where that spares a truncation of its results."""
         full = Lines.over(Reciprocal(1.0 - _SLACK), self.upper, self.fraction_bits, self.segments)
         spare = full.out_scale - self._room
         return replace(full, out_scale=self._room) if 0 < spare <= 6 else full
 
-    @property
+    @cached_property
     def factor_scale(self) -> int:
         """Fraction bits of g and of G: as many as leave room for g u (r - s)."""
         return min(self.lines.out_scale if self.division is Division.TABLE else self.fraction_bits, self._room)

@@ -1,0 +1,273 @@
+"""Recorded logs: which arm somebody pulled on which context, and what it paid.  Knows files and estimators; numpy only.
+
+A policy is evaluated on a log by replay (Li, Chu, Langford and Wang, WSDM 2011): where it chooses the arm that was
+logged, the row counts and it learns from the reward; other rows are skipped.  If the log's arms were drawn uniformly,
+the rows that count are a fair run of the policy, even of one that learns.  If they were drawn with other chances, rows
+are weighted by 1 / propensity, which is exact for a policy that does not learn from them.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import itertools
+import zipfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from .linear import Choice, LinearBandit
+from .play import Record, gaps
+
+_ARRAYS = ("contexts", "arms", "rewards", "propensities")
+_OPEN_BANDIT = {"policy": ("random", "bts"), "campaign": ("all", "men", "women")}
+
+
+class LogError(ValueError):
+    """A log is missing or is not what it should be."""
+
+
+@dataclass(frozen=True)
+class RecordedLog:
+    """contexts: (rows, dim).  arms: (rows,).  rewards: (rows,).  propensities: (rows,), how likely each arm was."""
+
+    contexts: np.ndarray
+    arms: np.ndarray
+    rewards: np.ndarray
+    propensities: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        rows = len(self.contexts)
+        if self.contexts.ndim != 2 or not rows:
+            raise LogError(f"contexts are (rows, features) with at least one row, not {self.contexts.shape}")
+        columns = {"arms": self.arms, "rewards": self.rewards, "propensities": self.propensities}
+        for name, column in columns.items():
+            if column is not None and column.shape != (rows,):
+                raise LogError(f"{name} have shape {column.shape}: one for each of {rows} contexts is wanted")
+        if self.arms.dtype.kind not in "iu" or self.arms.min() < 0:
+            raise LogError("arms are whole numbers from 0")
+        for name, values in {"contexts": self.contexts, **columns}.items():
+            if values is not None and not np.isfinite(values).all():
+                row = int(np.nonzero(~np.isfinite(values).reshape(rows, -1).all(axis=1))[0][0])
+                raise LogError(f"{name} of row {row} hold NaN or infinite values: clean them or drop the row")
+        if self.propensities is not None and not ((self.propensities > 0) & (self.propensities <= 1)).all():
+            raise LogError("propensities are the chances with which the logged arms were pulled, above 0 and at most 1")
+
+    def __len__(self) -> int:
+        return len(self.contexts)
+
+    @property
+    def dim(self) -> int:
+        """Features of a context."""
+        return self.contexts.shape[1]
+
+    @property
+    def uniform(self) -> bool:
+        """Whether all arms were equally likely, as far as the log says."""
+        return self.propensities is None or bool(np.allclose(self.propensities, self.propensities[0], rtol=1e-6))
+
+    def rows(self, start: int, stop: int) -> RecordedLog:
+        """A part of it."""
+        part = slice(start, stop)
+        given = None if self.propensities is None else self.propensities[part]
+        return RecordedLog(self.contexts[part], self.arms[part], self.rewards[part], given)
+
+
+class Estimate(NamedTuple):
+    """A policy's average reward, and its standard error; not a number where too few rows count."""
+
+    value: float
+    error: float
+
+
+def replay_average(rewards: np.ndarray) -> Estimate:
+    """Of the rows that count."""
+    count = len(rewards)
+    error = float(rewards.std(ddof=1)) / count**0.5 if count > 1 else np.nan
+    return Estimate(float(rewards.mean()) if count else np.nan, error)
+
+
+def ips(rewards: np.ndarray, weights: np.ndarray) -> Estimate:
+    """Inverse propensity scoring over all rows: the mean of w r; a row that does not count has weight 0."""
+    return replay_average(weights * rewards)
+
+
+def snips(rewards: np.ndarray, weights: np.ndarray) -> Estimate:
+    """sum w r / sum w (Swaminathan and Joachims 2015); its error by the delta method."""
+    total = float(weights.sum())
+    if not total:
+        return Estimate(np.nan, np.nan)
+    value = float((weights * rewards).sum()) / total
+    error = float(np.sqrt((weights**2 * (rewards - value) ** 2).sum())) / total
+    return Estimate(value, error if np.count_nonzero(weights) > 1 else np.nan)
+
+
+def weights_of(log: RecordedLog, chosen: np.ndarray) -> np.ndarray:
+    """[chosen arm = logged arm] / propensity, row by row."""
+    if log.propensities is None:
+        raise LogError("this log has no propensities: use the replay average, or log them")
+    return (chosen == log.arms) / log.propensities
+
+
+def replay(policy: LinearBandit, log: RecordedLog, choices: Iterator[Choice], *, batch: int = 1) -> Iterator[Record]:
+    """The rows where one replica of a plaintext policy chooses the logged arm, which it then learns from.
+
+    Records are those of `bandits.play`; their step is the row.  choices: one for each batch of rows, the last of which
+    may be smaller.
+    """
+    for first in range(0, len(log), batch):
+        rows = np.arange(first, min(first + batch, len(log)))
+        choice = next(choices, None)
+        if choice is None:
+            raise LogError(f"the choices end at row {first} of {len(log)}: give one for each batch of {batch}")
+        x = log.contexts[None, rows]
+        scores = policy.scores(x, _first(choice, len(rows)))
+        arms = _first(choice, len(rows)).pick(scores)
+        hit = arms[0] == log.arms[rows]
+        if hit.any():
+            policy.update(x[:, hit], arms[:, hit], log.rewards[None, rows[hit]])
+        for at in np.nonzero(hit)[0]:
+            yield Record(int(rows[at]), arms[:, at], log.rewards[rows[at : at + 1]], gaps(scores)[:, at])
+
+
+def read_log(path: str | Path) -> RecordedLog:
+    """A log from CSV with columns x0, x1, ..., arm, reward and perhaps propensity; or from NPZ.
+
+    An NPZ holds contexts, arms, rewards and perhaps propensities.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise LogError(f"there is no file {path}: give a log as .csv or .npz")
+    try:
+        if path.suffix == ".npz":
+            return _from_npz(path)
+        if path.suffix == ".csv":
+            return _from_csv(path)
+        raise LogError("its name ends in neither .csv nor .npz")
+    except LogError as error:
+        raise LogError(f"{path}: {error}") from error
+
+
+def write_log(log: RecordedLog, path: str | Path) -> None:
+    """As `read_log` reads it."""
+    path = Path(path)
+    columns = {name: getattr(log, name) for name in _ARRAYS if getattr(log, name) is not None}
+    if path.suffix == ".npz":
+        np.savez_compressed(path, **columns)
+    elif path.suffix == ".csv":
+        with path.open("w", newline="") as file:
+            writer = csv.writer(file)
+            names = [f"x{i}" for i in range(log.dim)] + ["arm", "reward", "propensity"][: len(columns) - 1]
+            writer.writerow(names)
+            lists = [column.tolist() for column in columns.values()]
+            writer.writerows([*x, *rest] for x, *rest in zip(*lists, strict=True))
+    else:
+        raise LogError(f"{path}: its name ends in neither .csv nor .npz")
+
+
+def open_bandit(
+    folder: str | Path, *, policy: str = "random", campaign: str = "all", position: int | None = None
+) -> RecordedLog:
+    """The Open Bandit data (Saito, Aihara, Matsutani and Narita 2020): clicks on fashion items.
+
+    folder: holds {random,bts}/{all,men,women}.csv.gz or the same unpacked.  policy: which one logged, uniform or
+    Bernoulli Thompson sampling.  position: 1 to 3, where the item was shown; all if left out.  An arm is an item; a
+    context is the one-hot of each of the four user features, in the order of their sorted codes, scaled to norm 1.
+    """
+    for name, value in (("policy", policy), ("campaign", campaign)):
+        if value not in _OPEN_BANDIT[name]:
+            raise LogError(f"there is no {name} {value!r}: choose one of {', '.join(_OPEN_BANDIT[name])}")
+    home = Path(folder) / policy
+    found = [path for path in (home / f"{campaign}.csv.gz", home / f"{campaign}.csv") if path.is_file()]
+    if not found:
+        raise LogError(f"there is no {campaign}.csv.gz in {home}: give the folder that holds random and bts")
+    names, rows = _table(found[0])
+    features = sorted(name for name in names if name.startswith("user_feature_"))
+    wanted = ("item_id", "position", "click", "propensity_score")
+    if missing := [name for name in wanted if name not in names] or ([] if features else ["user_feature_0"]):
+        raise LogError(f"{found[0]} has no column {missing[0]!r}: is it a file of the Open Bandit data?")
+    columns = dict(zip(names, zip(*rows), strict=True))
+    contexts = [np.unique(columns[name], return_inverse=True) for name in features]
+    one_hots = [np.eye(len(codes))[place] for codes, place in contexts]
+    arms, shown, clicks, chances = (_column(columns[name], name) for name in wanted)
+    keep = np.ones(len(rows), bool) if position is None else shown == position
+    if not keep.any():
+        raise LogError(f"no row of {found[0]} has position {position}: positions are 1 to 3")
+    values = np.concatenate(one_hots, axis=1)[keep] / np.sqrt(len(features))
+    return RecordedLog(values, arms[keep].astype(np.int64), clicks[keep], chances[keep])
+
+
+def _first(choice: Choice, count: int) -> Choice:
+    return Choice(
+        choice.explore[:, :count], choice.order[:, :count], choice.ties[:, :count], choice.noise[:, :count]
+    )  # fmt: skip
+
+
+def _from_npz(path: Path) -> RecordedLog:
+    try:
+        with np.load(path, allow_pickle=False) as given:
+            arrays = {name: given[name] for name in _ARRAYS if name in given.files}
+    except (ValueError, OSError, EOFError, KeyError, AttributeError, zipfile.BadZipFile) as error:
+        raise LogError("it is damaged or no archive of arrays: write it with numpy.savez") from error
+    if missing := [name for name in _ARRAYS[:3] if name not in arrays]:
+        raise LogError(f"it has no array {missing[0]!r}: contexts, arms and rewards are wanted")
+    if wrong := [name for name, array in arrays.items() if array.dtype.kind not in "iufb"]:
+        raise LogError(f"{wrong[0]} are no numbers")
+    return RecordedLog(
+        arrays["contexts"].astype(np.float64), _whole(arrays["arms"]), arrays["rewards"].astype(np.float64),
+        arrays["propensities"].astype(np.float64) if "propensities" in arrays else None,
+    )  # fmt: skip
+
+
+def _from_csv(path: Path) -> RecordedLog:
+    names, rows = _table(path)
+    features = list(itertools.takewhile(names.__contains__, (f"x{i}" for i in itertools.count())))
+    if missing := [name for name in (["x0"] if not features else []) + ["arm", "reward"] if name not in names]:
+        raise LogError(f"it has no column {missing[0]!r}: x0, x1, ..., arm, reward and perhaps propensity are wanted")
+    if extra := [name for name in names if name not in (*features, "arm", "reward", "propensity")]:
+        raise LogError(f"column {extra[0]!r} is none of x0, x1, ... without a gap, arm, reward and propensity")
+    columns = dict(zip(names, zip(*rows), strict=True))
+    values = {name: _column(columns[name], name) for name in names}
+    contexts = np.stack([values[name] for name in features], axis=1)
+    return RecordedLog(contexts, _whole(values["arm"]), values["reward"], values.get("propensity"))
+
+
+def _table(path: Path) -> tuple[list[str], list[list[str]]]:
+    """Names and rows of a CSV, packed or not; every row as long as the names."""
+    try:
+        with gzip.open(path, "rt", newline="") if path.suffix == ".gz" else path.open(newline="") as file:
+            lines = [line for line in csv.reader(file) if line]
+    except (OSError, EOFError, UnicodeDecodeError, csv.Error) as error:
+        raise LogError(f"{path.name} is damaged or no text: fetch it again") from error
+    if len(lines) < 2:
+        raise LogError(f"{path.name} has no rows: a line of names and at least one of values are wanted")
+    names, rows = [name.strip() for name in lines[0]], lines[1:]
+    if len(set(names)) < len(names):
+        raise LogError(f"{path.name} names a column twice: each once is wanted")
+    for number, row in enumerate(rows):
+        if len(row) != len(names):
+            raise LogError(f"row {number} has {len(row)} values for {len(names)} columns")
+    return names, rows
+
+
+def _column(texts: Sequence[str], name: str) -> np.ndarray:
+    values = np.empty(len(texts))
+    for row, text in enumerate(texts):
+        try:
+            values[row] = float(text)
+        except ValueError as error:
+            raise LogError(f"{name} of row {row} is no number: {text[:20]!r}") from error
+    return values
+
+
+def _whole(values: np.ndarray) -> np.ndarray:
+    """Arms as integers; RecordedLog refuses what is no whole number."""
+    if values.dtype.kind in "iu":
+        return values.astype(np.int64)
+    whole = np.isfinite(values) & (values == np.floor(values))
+    if not whole.all():
+        raise LogError(f"the arm of row {int(np.argmin(whole))} is no whole number")
+    return values.astype(np.int64)

@@ -1,0 +1,148 @@
+"""The library's bandit on disk: a checkpoint for each party with its own shares, and one with what the puller knows.
+
+    folder/party-p/checkpoint-n.npz     party p's shares, and what is public
+    folder/puller/checkpoint-n.npz      the arms of decisions that are not paid yet
+
+n counts what was done, so that the files of one save have one number.  A folder belongs to one bandit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mpc.errors import ConfigError
+from mpc.ledger import Entry
+from mpc.meter import Cost
+from mpc.session import Session
+
+from .checkpoint import Checkpoint, checkpoint_at, checkpoints
+from .holdings import Holdings, OpenDecision
+from .hosting import Hosting
+from .settings import Settings
+
+_KIND = "library bandit"
+_PULLER = "puller"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What was read back."""
+
+    name: str
+    parties: int
+    settings: Settings
+    held: Holdings
+    ledger: tuple[Entry, ...]
+    cost: Cost
+
+    def resume(self, hosting: Hosting, session: Session | None) -> None:
+        """Ledger and costs go on; parties of a network that loaded different saves find out in the next round."""
+        for entry in self.ledger:
+            hosting.ledger.record(entry.role, entry.what, entry.count, entry.why)
+        hosting.meter.total = self.cost
+        if session is not None and session.trail is not None:
+            session.trail.note("library", "load", self.name, self.held.calls)
+
+
+def save_parts(folder: Path, held: Holdings, settings: Settings, hosting: Hosting, name: str) -> None:
+    """Write all files of this process."""
+    homes = {folder / f"party-{party}": _arrays(held, settings.dim, row) for row, party in enumerate(hosting.hosted)}
+    for home, arrays in homes.items():
+        for path in checkpoints(home)[-1:]:
+            older = Checkpoint.load(path)
+            if (
+                older.facts.get("name") != name
+                or older.done > held.calls
+                or (older.done == held.calls and not _same(older.arrays, arrays))
+            ):
+                raise ConfigError(
+                    f"{home} holds another bandit, or a later state of this one: save into another folder"
+                )
+    public: dict[str, Any] = {
+        "kind": _KIND, "name": name, "parties": hosting.parties, "settings": settings.as_json(),
+        "arms": list(held.arms), "next_arm": held.next_arm, "next_decision": held.next_decision,
+        "learned": held.learned, "open": [[number, list(decision.arms)] for number, decision in held.open.items()],
+        "ledger": [asdict(entry) for entry in hosting.ledger], "cost": asdict(hosting.meter.total),
+    }  # fmt: skip
+    folder.mkdir(parents=True, exist_ok=True)
+    for home, arrays in homes.items():
+        Checkpoint(held.calls, {**public, "role": home.name}, arrays).save(home)
+    if hosting.whole:
+        pulled = np.array([decision.pulled for decision in held.open.values()], np.int64)
+        Checkpoint(held.calls, {**public, "role": _PULLER}, {"pulled": pulled}).save(folder / _PULLER)
+
+
+def load_parts(folder: Path, hosted: Sequence[int] | None) -> Kept:
+    """The last save of which the files of all roles are here: of one party, or of all and the puller."""
+    if hosted is None:
+        parties = len(list(folder.glob("party-*")))
+        roles = [f"party-{party}" for party in range(parties)]
+        wanted = [*roles, _PULLER] if roles else []
+    else:
+        wanted = roles = [f"party-{party}" for party in hosted]
+    numbers = [{int(path.stem.split("-")[1]) for path in checkpoints(folder / role)} for role in wanted]
+    common = set.intersection(*numbers) if numbers else set()
+    if not common:
+        raise ConfigError(f"{folder} holds no bandit with a file for every party: load a folder that `save` wrote")
+    done = max(common)
+    read = {role: Checkpoint.load(checkpoint_at(folder / role, done)) for role in wanted}
+    first = read[roles[0]]
+    for role, one in read.items():
+        if one.facts.get("kind") != _KIND or one.facts.get("role") != role or _public(one) != _public(first):
+            raise ConfigError(f"{checkpoint_at(folder / role, done)} is not of this bandit and role: put its own back")
+    try:
+        return _kept(first, [read[role] for role in roles], read.get(_PULLER), hosted is None)
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise ConfigError(f"the files in {folder} do not fit together: load another save") from error
+
+
+def _arrays(held: Holdings, dim: int, row: int) -> dict[str, np.ndarray]:
+    """Shares of one party; one-hots of all open decisions behind each other, since each has its own width."""
+    row_of = slice(row, row + 1)
+    decisions = held.open.values()
+    x = [decision.x[row_of].reshape(1, dim) for decision in decisions]
+    o = [decision.o[row_of].reshape(-1) for decision in decisions]
+    return {
+        "table": held.table[row_of],
+        "x": np.concatenate([np.zeros((0, dim), np.uint64), *x]),
+        "o": np.concatenate([np.zeros(0, np.uint64), *o]),
+    }
+
+
+def _kept(first: Checkpoint, parts: list[Checkpoint], puller: Checkpoint | None, whole: bool) -> Kept:
+    facts = first.facts
+    settings, arms = Settings.from_json(facts["settings"]), tuple(facts["arms"])
+    if whole and len(parts) != facts["parties"]:
+        raise ConfigError(
+            f"the bandit has {facts['parties']} parties, files of {len(parts)} are here: bring all of them"
+        )
+    shape = 1, 1, len(arms), settings.dim + 1, settings.dim
+    if any(part.arrays["table"].shape != shape or part.arrays["table"].dtype != np.uint64 for part in parts):
+        raise ValueError("regressions of another shape")
+    x = np.stack([part.arrays["x"] for part in parts])
+    o = np.stack([part.arrays["o"] for part in parts])
+    opened, at = {}, 0
+    for index, (number, then) in enumerate(facts["open"]):
+        own = o[:, at : at + len(then)].reshape(len(parts), 1, 1, len(then))
+        pulled = None if puller is None else int(puller.arrays["pulled"][index])
+        opened[number] = OpenDecision(tuple(then), x[:, index].reshape(len(parts), 1, 1, settings.dim), own, pulled)
+        at += len(then)
+    table = np.concatenate([part.arrays["table"] for part in parts])
+    held = Holdings(
+        table, arms, facts["next_arm"], facts["next_decision"], facts["learned"], first.done, opened
+    )  # fmt: skip
+    ledger = tuple(Entry(**entry) for entry in facts["ledger"])
+    return Kept(facts["name"], facts["parties"], settings, held, ledger, Cost(**facts["cost"]))
+
+
+def _same(one: Mapping[str, np.ndarray], other: Mapping[str, np.ndarray]) -> bool:
+    return all(np.array_equal(one[name], other[name]) for name in other)
+
+
+def _public(checkpoint: Checkpoint) -> dict[str, Any]:
+    return {key: value for key, value in checkpoint.facts.items() if key != "role"}

@@ -1,0 +1,188 @@
+"""The library's calls on arguments that were checked: one process's part in predicting and in learning.
+
+Knows sessions, what is held between calls, and how many contexts go together; no argument of a user.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bandits.linear import Choice
+from mpc.client import ClientProgram
+from mpc.errors import ConfigError, RangeError
+from mpc.ledger import EVERYONE
+from mpc.prg import Prg, fresh_key
+from mpc.rounds import Open, Rounds, labelled
+from mpc.session import Session
+from mpc.share import Share
+
+from .calls import Hear, Say, choose, learn_from, payer_client, puller_client
+from .coins import MeteredDealer, choices
+from .holdings import Holdings
+from .hosting import Hosting, InOneProcess
+from .play import share_contexts, split
+from .program import PAYER, PULLER, State
+from .settings import Settings
+
+_LEARN_BATCH = 32
+_LARGEST_INVERSE = 128.0  # of 1 + B norm^2 / ridge, so that the inverse of a batch keeps its digits
+
+
+class Pay(NamedTuple):
+    """What the clients give to a learn, each (contexts,): in a process that hosts them.
+
+    actions: where the puller says them, else not looked at.
+    """
+
+    actions: np.ndarray
+    rewards: np.ndarray
+
+
+class Service:
+    """Shares of one bandit in this process, and the calls that use them."""
+
+    def __init__(self, settings: Settings, hosting: Hosting, held: Holdings | None = None) -> None:
+        self._settings, self.hosting = settings, hosting
+        self.held = held or Holdings.start(hosting.session({}, 0), settings)
+        self._coins: list[tuple[int, tuple[Any, ...]]] = []
+
+    @property
+    def settings(self) -> Settings:
+        """What all parties agree on, for the present arms."""
+        return replace(self._settings, arms=len(self.held.arms))
+
+    @property
+    def learn_batch(self) -> int:
+        """How many contexts are learned from together."""
+        given, batch = self.settings, _LEARN_BATCH
+        while batch > 1 and (1.0 + batch * given.norm**2 / given.ridge > _LARGEST_INVERSE or not _fits(given, batch)):
+            batch //= 2
+        return batch
+
+    def predict(
+        self, rows: np.ndarray, eligible: np.ndarray | None, *, propensity: bool
+    ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
+        """Numbers of the decisions; arms, and with `propensity` ties, where the puller is here."""
+        held, settings = self.held, replace(self.settings, batch=len(rows))
+        heard: list[tuple[np.ndarray, np.ndarray | None]] = []
+        puller = puller_client([Hear(len(rows), propensity)], lambda arms, ties: heard.append((arms, ties)))
+        session = self._session({PULLER: puller, PAYER: payer_client([])})
+        places = None if eligible is None else eligible.tolist()
+        _note(session, "predict", len(rows), held.arms, places, propensity)
+        x = share_contexts(session, self._blocks(rows), settings)
+        program = choose(
+            session, self._state(session), x, settings,
+            arms=np.array(held.arms), eligible=eligible, propensity=propensity,
+        )  # fmt: skip
+        o = session.run(labelled(session, "predict", program))
+        if isinstance(self.hosting, InOneProcess) and isinstance(self.hosting.dealer, MeteredDealer):
+            self._coins.append((held.calls, tuple(self.hosting.dealer.coin_items)))
+        arms, ties = heard[0] if heard else (None, None)
+        return held.keep(x.words, o.words, arms), arms, ties
+
+    def learn_open(self, decisions: Sequence[int], said: np.ndarray, pay: Pay | None) -> None:
+        """Learn from open decisions.  said: of which the puller shares the one-hot, since it pulled another arm."""
+        held, found = self.held, self.held.find(decisions)
+        for part in self._parts(len(decisions)):
+            session = self._session(self._clients(said[part], pay, part))
+            _note(session, "learn", decisions[part], held.arms, said[part].tolist())
+            f = self._settings.fraction_bits
+            x = Share(session, np.concatenate([decision.x for decision in found[part]], axis=2), f)
+            o = Share(session, np.concatenate([held.one_hot(decision) for decision in found[part]], axis=2), 0)
+            if said[part].any():
+                what, why = "that a decision was overridden", "another arm was pulled than predicted"
+                self.hosting.ledger.record(EVERYONE, what, int(said[part].sum()), why)
+            self._learn(session, x, o, said[part])
+            for decision in decisions[part]:
+                del held.open[decision]
+
+    def learn_given(self, rows: np.ndarray, pay: Pay | None) -> None:
+        """Learn from contexts that were not predicted, or not here."""
+        for part in self._parts(len(rows)):
+            said = np.ones(len(rows[part]), bool)
+            session = self._session(self._clients(said, pay, part))
+            _note(session, "learn", len(said), self.held.arms)
+            settings = replace(self.settings, batch=len(said))
+            x = share_contexts(session, self._blocks(rows[part]), settings)
+            o = session.constant(np.zeros((1, len(said), settings.arms), np.int64), 0)
+            self._learn(session, x, o, said)
+
+    def add_arm(self) -> int:
+        """A new arm's number."""
+        settings = replace(self.settings, arms=len(self.held.arms) + 1)
+        session = self._session({})
+        _note(session, "add arm")
+        return self.held.add_arm(session, settings)
+
+    def agree_on_name(self) -> str:
+        """A word that is the same for all parties and for no other bandit: the sum of what each drew."""
+        session = self._session({})
+        return f"{int(session.run(_common_word(len(session.hosted)))):016x}"
+
+    def coins(self) -> Iterator[Choice]:
+        """Those of every predict, in order; ConfigError without a seed."""
+        dealer = self.hosting.dealer if isinstance(self.hosting, InOneProcess) else None
+        if not isinstance(dealer, MeteredDealer):
+            raise ConfigError("the coins are the dealer's secret: make the bandit with a seed to replay them")
+        return (
+            choice
+            for call, items in list(self._coins)
+            for choice in choices(dealer.coin_key, items, range(call, call + 1))
+        )
+
+    def _learn(self, session: Session, x: Share, o: Share, said: np.ndarray) -> None:
+        settings, state = replace(self.settings, batch=len(said)), self._state(session)
+        session.run(labelled(session, "learn", learn_from(session, state, x, o, settings, said=said)))
+        self.held.table = state.table.words
+        self.held.learned += len(said)
+
+    def _session(self, clients: dict[str, ClientProgram]) -> Session:
+        self.held.calls += 1
+        return self.hosting.session(clients, self.held.calls)
+
+    def _state(self, session: Session) -> State:
+        return State.restored(session, self.settings, {"table": self.held.table})
+
+    def _blocks(self, rows: np.ndarray) -> dict[int, np.ndarray]:
+        """Each owner's features: of all, or of the one that is here."""
+        return split(rows[None], self.hosting.parties) if self.hosting.whole else {self.hosting.hosted[0]: rows[None]}
+
+    def _clients(self, said: np.ndarray, pay: Pay | None, part: slice) -> dict[str, ClientProgram]:
+        if pay is None:
+            return {}
+        say = [Say(pay.actions[part][said].tolist(), self.held.arms)] if said.any() else []
+        return {PULLER: puller_client(say, lambda *_: None), PAYER: payer_client([pay.rewards[part]])}
+
+    def _parts(self, count: int) -> list[slice]:
+        """Rows that are learned from together; refuses more than the ranges were declared for, or a client expects."""
+        steps, size = self._settings.steps, self.learn_batch
+        if self.held.learned + count > steps:
+            raise RangeError(
+                f"{self.held.learned:,} contexts were learned from, and the ranges hold for {steps:,}: make the bandit "
+                "with more `steps`"
+            )
+        if count > size and not self.hosting.whole:
+            raise ConfigError(f"on a network at most {size} contexts are learned from in a call: make several")
+        return [slice(start, start + size) for start in range(0, count, size)]
+
+
+def _common_word(hosted: int) -> Rounds[np.ndarray]:
+    return (yield Open(Prg(fresh_key()).words((hosted,))))
+
+
+def _fits(settings: Settings, batch: int) -> bool:
+    try:
+        replace(settings, batch=batch)
+    except RangeError:
+        return False
+    return True
+
+
+def _note(session: Session, *facts: object) -> None:
+    """Parties that make different calls find out in the next round."""
+    if session.trail is not None:
+        session.trail.note("library", *facts)

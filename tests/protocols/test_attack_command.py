@@ -1,0 +1,117 @@
+"""`masked attack membership` as a user meets it."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bandits.attacks import Attack, attack_at_checkpoints
+from bandits.data import load
+from bandits.privacy import eta_per_step
+from protocols.cli import main
+from protocols.commands import attack
+
+Output = pytest.CaptureFixture[str]
+SMALL = ["attack", "membership", "--data", "synthetic", "--arms", "4", "--dim", "5", "--steps", "40",
+         "--checkpoints", "2", "--runs", "5"]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def own_signals() -> Iterator[None]:
+    """The command takes SIGTERM and SIGHUP for itself: give them back."""
+    before = {how: signal.getsignal(how) for how in (signal.SIGTERM, signal.SIGHUP)}
+    yield
+    for how, handler in before.items():
+        signal.signal(how, handler)
+
+
+def document(capsys: Output, *arguments: str) -> dict[str, Any]:
+    main([*SMALL, *arguments, "--json"])
+    facts: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return facts
+
+
+def test_the_document_has_the_rows_of_the_attacks(capsys: Output) -> None:
+    facts = document(capsys, "--seed", "3")
+    rows = facts.pop("rows")
+    assert facts == {
+        "data": "synthetic", "eps": 0.1, "steps": 40, "checkpoints": 2, "runs": 5, "seed": 3, "arms": 4, "dim": 5,
+        "confidence": 0.95, "eta_per_step": eta_per_step(4, 0.1), "respected": True,
+    }  # fmt: skip
+    environment = load("synthetic", arms=4, dim=5)
+    expected = [
+        row
+        for kind in Attack
+        for row in attack_at_checkpoints(environment, kind, eps=0.1, steps=40, checkpoints=2, runs=5, seed=3)
+    ]
+    assert [(row["attack"], row["knows"], row["step"], row["advantage"]) for row in rows] == [
+        (row.attack, row.knows, row.step, row.advantage.value) for row in expected
+    ]
+    assert all(row["lower"] <= row["advantage"] <= row["upper"] for row in rows)
+
+
+@pytest.mark.parametrize("name", [kind.value for kind in Attack])
+def test_one_attack_is_chosen_by_name(name: str, capsys: Output) -> None:
+    main([*SMALL, "--attack", name])
+    said = capsys.readouterr().out
+    assert [kind.value for kind in Attack if f"\n{kind.value}" in said] == [name]
+
+
+def test_the_text_has_a_table_and_what_it_means(capsys: Output) -> None:
+    main(SMALL)
+    said = capsys.readouterr().out
+    for words in ("synthetic, 4 arms, 5 dimensions, exploration 0.1: 5 runs of 40 steps", "TPR at 1 % FPR",
+                  "the released weights and matrices", "0 is a guess", "allows 90 %", "respected"):  # fmt: skip
+        assert words in said
+    main([*SMALL, "--attack", "sequence", "--eps", "0"])
+    assert "there is no eta" in capsys.readouterr().out
+
+
+def test_without_exploration_infinite_ratios_are_null(capsys: Output) -> None:
+    facts = document(capsys, "--eps", "0", "--attack", "sequence", "--runs", "20")
+    assert facts["eta_per_step"] is None and facts["respected"] is True
+    assert any(row["advantage"] > 0.5 and row["largest_log_ratio"] is None for row in facts["rows"])
+
+
+def test_an_arm_that_tells_more_than_is_stated_fails(capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attack, "eta_per_step", lambda arms, eps: eta_per_step(arms, eps) / 2)
+    with pytest.raises(SystemExit) as end:
+        main([*SMALL, "--attack", "sequence"])
+    assert end.value.code == 1
+    assert "VIOLATED" in capsys.readouterr().out
+
+
+def test_a_plot_is_written(tmp_path: Path, capsys: Output) -> None:
+    place = tmp_path / "new" / "attacks.png"
+    main([*SMALL, "--plot", str(place)])
+    assert place.read_bytes().startswith(b"\x89PNG")
+    assert f"written: {place}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "cure"),
+    [
+        ("--attack guess", "yeom, shadow, sequence, all"),
+        ("--data cats", "choose one of"),
+        ("--data mnist", "give the folder"),
+        ("--eps 2", "in [0, 1]"),
+        ("--steps 0", "a step for each"),
+        ("--checkpoints 41", "a step for each"),
+        ("--runs 0", "at least 1 run"),
+        ("--arms 0", "at least 1 arm"),
+        ("--plot a.txt", "ends in .png"),
+        ("--seed -1", "whole number"),
+    ],
+)
+def test_a_mistake_is_one_line_with_the_cure(arguments: str, cure: str, capsys: Output) -> None:
+    with pytest.raises(SystemExit) as end:
+        main([*SMALL, *arguments.split()])
+    assert end.value.code == 2
+    said = capsys.readouterr()
+    assert cure in said.err and said.out == ""
+    assert said.err.startswith("usage:") or said.err.count("\n") == 1
