@@ -1,0 +1,100 @@
+"""Long runs beside their plaintext twin: the same arms, the same reward, and a state that is the exact one.
+
+For each seed: where the first other arm was pulled, if any, and how close the twin's two best scores were there; the
+average rewards; and for the state at the end, against regressions on the run's own arms, the largest error of P_a and
+its smallest eigenvalue.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bandits.data import DataError, load
+from bandits.linear import LinearBandit
+from mpc.errors import MaskedError
+
+from ..ppcb.run import Run
+from ..ppcb.settings import Division, Settings
+from ..ppcb.simulate import episodes_of, simulate
+from ..progress import Progress
+
+
+def main() -> None:
+    """Run, compare, print."""
+    parser = argparse.ArgumentParser(prog="scripts/agreement", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+    parser.add_argument("--data", default="digits", help="digits, mnist or synthetic (digits)")
+    parser.add_argument("--data-dir", type=Path, help="the folder with MNIST's files")
+    parser.add_argument("--steps", type=int, default=2000, help="length of each run (2000)")
+    parser.add_argument("--seeds", type=int, default=20, help="runs, seeded 1, 2, ... (20)")
+    parser.add_argument("--parties", type=int, default=3, help="computing parties (3)")
+    parser.add_argument("--reciprocal", default="table+newton", choices=["table", "table+newton", "newton"])
+    parser.add_argument("--state-bits", type=int, default=20, help="fraction bits of the regressions (20)")
+    parser.add_argument("--refresh", type=int, default=0, help="decisions between refreshes (0: never)")
+    parser.add_argument("--json", type=Path, help="write the document to this file as well")
+    options = parser.parse_args()
+    try:
+        document = compare(options)
+    except (MaskedError, DataError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
+    text = json.dumps(document, indent=1)
+    print(text)
+    if options.json is not None:
+        options.json.write_text(text + "\n")
+    if document["disagreements"]:
+        raise SystemExit(1)
+
+
+def compare(options: argparse.Namespace) -> dict[str, Any]:
+    """One document; `disagreements` counts first differences where scores were not close."""
+    environment = load(options.data, arms=10, dim=20, data=options.data_dir)
+    settings = Settings(
+        arms=10, dim=20, replicas=options.seeds, division=Division(options.reciprocal), state_bits=options.state_bits,
+        refresh=options.refresh, steps=max(options.steps, 1 << 16),
+    )  # fmt: skip
+    progress = Progress(options.steps)
+
+    def watch(simulation: Any) -> bool:
+        progress(simulation.done)
+        return True
+
+    run = simulate(environment, settings, parties=options.parties, steps=options.steps, seed=1, progress=watch)
+    progress.end()
+    assert run.twin_rewards is not None
+    close = 2.0**-12 if options.state_bits < 28 else 2.0**-15
+    rewards, twin = run.rewards.mean(axis=0), run.twin_rewards.mean(axis=0)
+    error, smallest = _state(run, episodes_of(environment, settings, options.steps, 1))
+    return {
+        "data": options.data, "steps": options.steps, "seeds": options.seeds, "parties": options.parties,
+        "reciprocal": options.reciprocal, "state_bits": options.state_bits, "refresh": options.refresh,
+        "rounds_per_step": run.cost.rounds / run.steps, "close_means_below": close,
+        "same_arms_at_every_step": options.seeds - len(run.differences),
+        "first_differences": [{"seed": 1 + d.replica, "step": d.step, "gap": d.gap} for d in run.differences],
+        "disagreements": sum(d.gap >= close for d in run.differences),
+        "average_reward": float(rewards.mean()), "twin_average_reward": float(twin.mean()),
+        "largest_reward_difference_of_a_seed": float(np.abs(rewards - twin).max()),
+        "largest_error_of_P": error, "smallest_eigenvalue_of_P": smallest,
+        "seconds": run.seconds, "dealing_seconds": run.offline_seconds,
+    }  # fmt: skip
+
+
+def _state(run: Run, episodes: list[Any]) -> tuple[float, float]:
+    """max |P_a - exact| and the smallest eigenvalue, over all arms and runs."""
+    given, dim = run.settings, run.settings.dim
+    exact = LinearBandit(given.replicas, given.arms, dim, ridge=given.ridge)
+    contexts = np.stack([episode.contexts for episode in episodes], axis=1)
+    for x, arms, rewards in zip(contexts, run.arms, run.rewards, strict=True):
+        exact.update(x[:, None], arms[:, None], rewards[:, None])
+    p = run.regressions[:, :, :dim]
+    return float(np.abs(p - exact.inverse).max()), float(np.linalg.eigvalsh(p).min())
+
+
+if __name__ == "__main__":
+    main()
