@@ -1,8 +1,9 @@
 """Long runs beside their plaintext twin: the same arms, the same reward, and a state that is the exact one.
 
 For each seed: where the first other arm was pulled, if any, and how close the twin's two best scores were there; the
-average rewards; and for the state at the end, against regressions on the run's own arms, the largest error of P_a and
-its smallest eigenvalue.
+average rewards.  Close means below 2^-12, with 28 state bits below 2^-15, and with a table alone, whose reciprocal is
+off by some 1e-5, below 2^-10.  For the state at the end, against regressions on the run's own arms: the largest error
+of P_a, and its smallest eigenvalue.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def compare(options: argparse.Namespace) -> dict[str, Any]:
     run = simulate(environment, settings, parties=options.parties, steps=options.steps, seed=1, progress=watch)
     progress.end()
     assert run.twin_rewards is not None
-    close = 2.0**-12 if options.state_bits < 28 else 2.0**-15
+    close = 2.0**-10 if settings.division is Division.TABLE else 2.0**-12 if options.state_bits < 28 else 2.0**-15
     rewards, twin = run.rewards.mean(axis=0), run.twin_rewards.mean(axis=0)
     error, smallest = _state(run, episodes_of(environment, settings, options.steps, 1))
     return {
