@@ -276,9 +276,13 @@ _WITNESS = re.compile(
 )
 
 
-def _blame(child: _Child) -> tuple[bool, float]:
-    """A process that lost a peer is a witness; the others come first, in the order of their end."""
-    return any(_WITNESS.search(line) for line in child.said[-2:]), child.ended_at or 0.0
+def _blame(child: _Child) -> tuple[bool, bool, float]:
+    """A process that lost a peer is a witness; the others come first, in the order of their end.
+
+    Of witnesses a party comes before a client: what the parties wait for, the clients wait for in vain as well.
+    """
+    witness = any(_WITNESS.search(line) for line in child.said[-2:])
+    return witness, witness and not child.name.startswith("party "), child.ended_at or 0.0
 
 
 def _print_first(_: str, line: str) -> None:

@@ -37,7 +37,7 @@ def main() -> None:
     parser.add_argument("--parties", type=int, default=3, help="computing parties (3)")
     parser.add_argument("--reciprocal", default="table+newton", choices=["table", "table+newton", "newton"])
     parser.add_argument("--state-bits", type=int, default=20, help="fraction bits of the regressions (20)")
-    parser.add_argument("--refresh", type=int, default=0, help="decisions between refreshes (0: never)")
+    parser.add_argument("--refresh", type=int, help="decisions between refreshes (as often as it takes; 0: never)")
     parser.add_argument("--json", type=Path, help="write the document to this file as well")
     options = parser.parse_args()
     try:

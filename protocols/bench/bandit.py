@@ -95,7 +95,7 @@ def measure(*, quick: bool, with_peer: bool) -> tuple[list[Row], list[Replicas],
 
 def _ours(parties: int, arms: int, steps: int) -> Row:
     environment, settings = _environment(arms), Settings(arms=arms, dim=DIM, owners=parties)
-    plan, _ = plan_of(settings, parties)
+    plan = plan_of(settings, parties).plan
     total = steps + _WARM_UP
     with tempfile.TemporaryDirectory(prefix="masked-") as name:
         folder = Path(name)

@@ -29,7 +29,7 @@ def register(commands: Any) -> None:
     add_settings(bandit)
     bandit.add_argument("--replicas", type=int, default=1, help="independent bandits in one run (1)")
     bandit.set_defaults(planned=lambda options: plan_of(
-        settings_of(options, steps=1, replicas=options.replicas), options.parties)[0])  # fmt: skip
+        settings_of(options, steps=1, replicas=options.replicas), options.parties).plan)  # fmt: skip
     for name in names():
         operation = programs.add_parser(name, help="an operation of the protocol book")
         add_size(operation)

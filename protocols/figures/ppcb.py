@@ -184,7 +184,7 @@ def reward_by_bits(size: Size, bits: int, truncation: str) -> Rows:
     """Average reward with so many fraction bits for everything."""
     settings = Settings(
         arms=10, dim=DIM, replicas=size.runs, fraction_bits=bits, state_bits=bits, division=Division.TABLE_NEWTON,
-        truncation=Truncation(truncation),
+        truncation=Truncation(truncation), refresh=0,
     )  # fmt: skip
     run = _secure(size, f"7-{bits}-{truncation}", settings)
     return _averages(run.rewards, run.twin_rewards, {"bits": bits, "truncation": truncation})

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,8 @@ import numpy as np
 from mpc.errors import ConfigError, RangeError
 
 from .settings import Policy, Settings
+
+LEARN_BATCH = 32  # rows that are learned from together, where ranges allow
 
 
 def settings_of(
@@ -26,9 +30,14 @@ def settings_of(
     names = [each.value for each in Policy]
     if policy not in names:
         raise ConfigError(f"there is no policy {policy!r}: choose one of {', '.join(names)}")
-    return Settings(
+    given = Settings(
         n_arms, dim, eps, policy=Policy(policy), alpha=alpha, ridge=ridge, bound=bound, owners=parties, steps=steps
     )
+    for bits in (26, 24, 22):  # more bits of the state last longer; not all settings leave room for them
+        with suppress(RangeError):
+            replace(given, state_bits=bits, batch=LEARN_BATCH)
+            return replace(given, state_bits=bits)
+    return given
 
 
 def contexts_of(given: Any, blocks: Mapping[int, slice], *, bound: float) -> tuple[np.ndarray, bool]:

@@ -29,7 +29,7 @@ def update_batch(
 
     Needs: u = P_a x of the pulled arms at state_bits; their predictions s, and the rewards, at fraction_bits.
     Error: that of the inverse, (1 - 1 / c)^(2^k) < 2^-fraction_bits for k iterations, and rounding.
-    Cost:  8 + 2 k rounds, k about log2(c fraction_bits) with c = 1 + B norm^2 / ridge.
+    Cost:  9 + 2 k rounds, k about log2(c fraction_bits) with c = 1 + B norm^2 / ridge.
     Opens: as einsum, truncate, inverse.
     """
     f, scale, dim, batch = settings.fraction_bits, settings.state_bits, settings.dim, settings.batch

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -59,7 +58,9 @@ class Checkpoint:
                 if facts.pop("format") != _FORMAT:
                     raise ConfigError(f"{path} was written by another version: start the run again")
                 return cls(facts.pop("done"), facts, {name: kept[name] for name in kept.files if name != "facts"})
-        except (ValueError, KeyError, EOFError, zipfile.BadZipFile, AttributeError) as error:
+        except ConfigError:
+            raise
+        except Exception as error:  # numpy and zipfile let through whatever a damaged file leads them to
             raise ConfigError(f"{path} is damaged: delete it, an earlier one may be beside it") from error
 
     def check(self, *, settings: Settings, **facts: Any) -> None:
@@ -88,5 +89,6 @@ def latest(folder: Path) -> Checkpoint:
     """The last one of a folder."""
     found = checkpoints(folder)
     if not found:
-        raise ConfigError(f"there is no checkpoint in {folder}: run without --resume, and with --out {folder}")
+        out = folder.parent if folder.name == "checkpoints" else folder
+        raise ConfigError(f"there is no checkpoint in {folder}: run without --resume, and with --out {out}")
     return Checkpoint.load(found[-1])

@@ -6,6 +6,7 @@ from greedy ones, so nobody but the dealer of a real run has it.
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Iterator, Sequence
 
@@ -27,7 +28,7 @@ class MeteredDealer(InProcessDealer):
     """
 
     def __init__(self, parties: int, seed: int) -> None:
-        stream = Prg(seed.to_bytes(KEY_BYTES, "big"))
+        stream = Prg(hashlib.blake2b(str(seed).encode(), digest_size=KEY_BYTES, person=b"simulation").digest())
         *keys, own_key, self.coin_key = [stream.bytes(KEY_BYTES).tobytes() for _ in range(parties + 2)]
         super().__init__(parties, keys=keys, own_key=own_key, coin_key=self.coin_key)
         self.coin_items: list[Correlation] = []

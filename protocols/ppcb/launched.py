@@ -10,10 +10,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from bandits.environments import Environment, Episode
+from mpc.correlations import Correlation
 from mpc.errors import ConfigError
 from mpc.launch import launch
 from mpc.meter import Cost
@@ -54,26 +56,35 @@ class Launch:
     session: str = "local"
 
 
-def plan_of(settings: Settings, parties: int) -> tuple[Plan, Cost]:
+class Planned(NamedTuple):
+    """turn: the items of one decision, and what it costs; the plan's step has more of them where a run refreshes."""
+
+    plan: Plan
+    turn: tuple[Correlation, ...]
+    cost: Cost
+
+
+def plan_of(settings: Settings, parties: int) -> Planned:
     """What one turn draws and costs, by a dry run; with a refresh, a plan's step is all turns up to one."""
     settings, recorder = replace(settings, owners=parties), Recorder(parties)
+    cycle = settings.refresh or 0
     nothing = Episode(np.zeros((settings.batch, settings.dim)), np.zeros((settings.batch, settings.arms)))
     world = World([nothing] * settings.replicas, settings)
     session = Session.simulate(parties, recorder, clients={PULLER: world.puller(), PAYER: world.payer()})
-    play = Play(session, replace(settings, refresh=settings.refresh and 2), done=0)
+    play = Play(session, replace(settings, refresh=cycle and 2), done=0)
     play.turn(split(world.contexts[0], parties))
     turn, cost = tuple(recorder.items), session.meter.total
-    if not settings.refresh:
-        return Plan("ppcb", parties, turn), cost
+    if not cycle:
+        return Planned(Plan("ppcb", parties, turn), turn, cost)
     play.refresh()
-    return Plan("ppcb", parties, turn * settings.refresh + tuple(recorder.items[len(turn) :])), cost
+    return Planned(Plan("ppcb", parties, turn * cycle + tuple(recorder.items[len(turn) :])), turn, cost)
 
 
 def launched(
     environment: Environment, settings: Settings, how: Launch, scratch: Path, *, watch: Watch | None = None
 ) -> Run:
     """Play a run, or what is left of it; after Ctrl-C, what was reached."""
-    settings = replace(settings, owners=how.parties)
+    settings = settings.for_run(how.parties, how.steps)
     task = prepared(environment, settings, how)
     episodes = episodes_of(environment, settings, how.steps, how.seed)
     world = World(episodes, settings)
@@ -82,39 +93,38 @@ def launched(
     np.save(scratch / "outcomes.npy", world.outcomes)
     task.save(scratch)
     os.mkfifo(scratch / PIPE)
-    plan, turn = plan_of(settings, how.parties)
+    planned = plan_of(settings, how.parties)
     command = [sys.executable, "-m", "protocols.ppcb.roles"]
     clients = {role: [*command, role, str(scratch)] for role in (PULLER, PAYER)}
     owners = [*command, "owner", str(scratch)]
-    blocks = -(-(task.decisions - task.start) // max(1, settings.refresh))
+    blocks = -(-(task.decisions - task.start) // max(1, settings.refresh or 0))
     interrupted = None
     try:
-        with _watched(task, world.outcomes, turn, watch):
+        with _watched(task, world.outcomes, planned.cost, watch):
             if how.material is not None:
                 launch(owners, how.parties, clients=clients, timeout=how.timeout)
             elif blocks:
-                first = task.start // max(1, settings.refresh)
-                with dealer_beside(plan, blocks, scratch, coins=_coin_file(how), first=first) as environment_:
+                first = task.start // max(1, settings.refresh or 0)
+                with dealer_beside(planned.plan, blocks, scratch, coins=_coin_file(how), first=first) as environment_:
                     launch(owners, how.parties, clients=clients, environment=environment_, timeout=how.timeout)
     except KeyboardInterrupt as stop:
         interrupted = stop
     done = _common(how)
     if not done:
         raise interrupted or ConfigError(f"no party kept anything in {how.keep}")
-    return result_of(settings, how, replace(task, start=done), episodes, plan, scratch)
+    return result_of(settings, how, replace(task, start=done), episodes, planned, scratch)
 
 
 def prepared(environment: Environment, settings: Settings, how: Launch) -> Task:
     """The task of a run, or of what is left of it, with `keep` made ready for it."""
     if how.steps % settings.batch:
-        raise ConfigError(f"{how.steps} steps are no whole number of batches of {settings.batch}")
-    cycle = max(1, settings.refresh)
+        whole = -(-how.steps // settings.batch) * settings.batch
+        raise ConfigError(f"{how.steps} steps are no whole number of batches of {settings.batch}: play {whole}")
+    cycle = max(1, settings.refresh or 0)
     every = -(-max(1, how.every) // cycle) * cycle
     facts = {"steps": how.steps, "seed": how.seed, "data": environment.name, "parties": how.parties}
     decisions = how.steps // settings.batch
     task = Task(settings, how.parties, decisions, 0, every, how.keep, facts, how.material, how.session)
-    how.keep.mkdir(parents=True, exist_ok=True)
-    how.keep.chmod(0o700)
     if how.resume:
         start = _common(how)
         if not start:
@@ -125,6 +135,8 @@ def prepared(environment: Environment, settings: Settings, how: Launch) -> Task:
         with (how.keep / "arms.bin").open("r+b") as log:
             log.truncate(8 * settings.replicas * settings.batch * start)
         return replace(task, start=start)
+    how.keep.mkdir(parents=True, exist_ok=True)
+    how.keep.chmod(0o700)
     for old in [*how.keep.glob("party-*/checkpoint-*.npz"), how.keep / "arms.bin", how.keep / "coin.key"]:
         old.unlink(missing_ok=True)
     return task
@@ -149,26 +161,26 @@ def _common(how: Launch) -> int:
 
 
 def result_of(
-    settings: Settings, how: Launch, task: Task, episodes: Sequence[Episode], plan: Plan, scratch: Path
+    settings: Settings, how: Launch, task: Task, episodes: Sequence[Episode], planned: Planned, scratch: Path
 ) -> Run:
     """What the roles kept, up to decision `task.start`, beside the twin where the coins are known."""
     arms = arms_of(task)[: task.start]
     facts = Checkpoint.load(checkpoint_at(how.keep / "party-0", task.start)).facts
     cost = Cost(**facts["cost"])
-    cycle = max(1, settings.refresh)
+    cycle = max(1, settings.refresh or 0)
     turns = -(-task.start // cycle)
     if how.material is not None:
         compared, seconds = compared_with_nothing(settings, episodes, arms), 0.0
     else:
         coin_key = (how.keep / "coin.key").read_bytes()
-        one = plan.items[: len(plan.items) // cycle] if cycle > 1 else plan.items
-        compared = beside_twin(settings, episodes, arms, choices(coin_key, one, range(turns), steps=cycle))
+        coins = choices(coin_key, planned.turn, range(turns), steps=cycle)
+        compared = beside_twin(settings, episodes, arms, coins)
         dealt = scratch / "dealer.json"
         told = json.loads(dealt.read_text()) if dealt.exists() else {"blocks": 0, "seconds": 0.0}
         seconds = turns * told["seconds"] / max(1, told["blocks"])
     return Run(
-        settings, how.parties, *compared, cost, ledger_of(facts["ledger"]), cost.seconds, plan.step_bytes * turns,
-        seconds,
+        settings, how.parties, *compared, cost, ledger_of(facts["ledger"]), cost.seconds,
+        planned.plan.step_bytes * turns, seconds,
     )  # fmt: skip
 
 

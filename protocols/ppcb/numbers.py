@@ -49,7 +49,8 @@ def cut_all(session: Session, parts: Sequence[tuple[Share, int]], settings: Sett
 def quotient(session: Session, x: Share, settings: Settings) -> Rounds[Share]:
     """[1 / x] for x in [1, upper], at `factor_scale`.
 
-    Cost: 1 round by a table; 2 + 4 for each iteration behind it; 18 + 4 for each as published.
+    Cost: 1 round by a table, 2 where `factor_scale` is less than the table's; 2 + 4 for each iteration behind it;
+    18 + 4 for each as published.
     """
     if settings.division is Division.NEWTON:
         return (yield from ops.reciprocal_published(session, x, iterations=settings.iterations))

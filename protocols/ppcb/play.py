@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from mpc.errors import ConfigError
+from mpc.errors import ConfigError, RangeError
 from mpc.session import Session
 from mpc.share import Share
 
@@ -28,6 +28,7 @@ class Play:
 
     def turn(self, blocks: Mapping[int, np.ndarray]) -> None:
         """Decide on the contexts of which this process owns these blocks, and learn from what is paid."""
+        self._check_length()
         x = share_contexts(self.session, blocks, self.settings)
         if isinstance(self.state, PublishedState):
             self.session.run(step_published(self.session, self.state, x, self.settings))
@@ -36,6 +37,16 @@ class Play:
         self.done += 1
         if self.settings.refresh and self.done % self.settings.refresh == 0:
             self.refresh()
+
+    def _check_length(self) -> None:
+        learned, given = (self.done + 1) * self.settings.batch, self.settings
+        if learned > given.steps:
+            raise RangeError(f"context {learned} of a run whose ranges hold for {given.steps}: declare more `steps`")
+        if given.refresh is None and given.variant is Variant.RECAST and learned > given.lasts:
+            raise RangeError(
+                f"after {given.lasts} contexts rounding may cost P its sign at {given.state_bits} state bits: set "
+                "`refresh`, or use more state_bits"
+            )
 
     def refresh(self) -> None:
         """Bring the regressions back to the exact sums."""

@@ -132,17 +132,22 @@ def step(session: Session, state: State, x: Share, settings: Settings) -> Rounds
     """Decide on x and learn from the reward that comes; updates the state.
 
     Needs: contexts of norm at most `settings.norm`, rewards in [0, 1], at most `steps` contexts.
-    Cost:  12 rounds; 9 with a delay.  More: 1 where raw scores leave no room for keys, as `quotient` for each Newton
-           iteration, 8 for LinUCB, 9 for Thompson, as `update_batch` for batches.  1 hop to the puller and 1 from the
-           payer.
+    Cost:  12 rounds; 9 with a delay.  More: 1 where raw scores leave no room for keys, 1 where a table's reciprocal
+           leaves none for products, as `quotient` for Newton iterations, 8 for LinUCB, 9 for Thompson, as
+           `update_batch` for batches.  1 hop to the puller and 1 from the payer.
     Opens: as product, truncate, argmax, curve, and for LinUCB and Thompson square_root.
     """
     if settings.delay:
         yield from _decide_and_learn_late(session, state, x, settings)
         return
     o, v, s = yield from decide(session, state, x, settings)
-    (u, prediction), _ = yield from together(_pick(session, o, v, s), tell(o))
-    yield from _update(session, state, x, o, u, prediction, _paid(settings), settings)
+    paid = _paid(settings)
+    if state.sums is None:
+        (u, prediction), _ = yield from together(_pick(session, o, v, s), tell(o))
+    else:
+        (u, prediction), _, reward = yield from together(_pick(session, o, v, s), tell(o), paid)
+        paid = given(reward)
+    yield from _update(session, state, x, o, u, prediction, paid, settings)
 
 
 def decide(
@@ -168,7 +173,11 @@ def learn(session: Session, state: State, x: Share, o: Share, paid: Rounds[Share
     """
     raw = yield from ops.einsum(session, "raij,rbj->rbai", state.table, x)
     v, s = yield from _settled(session, raw, settings)
-    u, prediction = yield from _pick(session, o, v, s)
+    if state.sums is None:
+        u, prediction = yield from _pick(session, o, v, s)
+    else:
+        (u, prediction), reward = yield from together(_pick(session, o, v, s), paid)
+        paid = given(reward)
     yield from _update(session, state, x, o, u, prediction, paid, settings)
 
 
@@ -232,7 +241,7 @@ def _update(
     session: Session, state: State, x: Share, o: Share, u: Share, prediction: Share, paid: Rounds[Share],
     settings: Settings,
 ) -> Rounds[None]:  # fmt: skip
-    """Rounds 7 to 12.  The exact sums, where they are kept, need no round of their own, but the reward before them."""
+    """Rounds 7 to 12.  The exact sums, where they are kept, need no round of their own, but the reward at once."""
     change = _update_one if settings.batch == 1 else update_batch
     if state.sums is None:
         state.table = state.table + (yield from change(session, x, o, u, prediction, paid, settings))

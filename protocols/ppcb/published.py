@@ -54,7 +54,7 @@ def step_published(session: Session, state: PublishedState, x: Share, settings: 
     """One step of all replicas, one context each.
 
     Needs: as the recast, and sums of rewards below 2^(62 - 2 fraction_bits).
-    Cost:  2 comparisons by circuits, two product trees, 18 + 4 rounds an iteration of the reciprocal, and 17 more.
+    Cost:  2 comparisons by circuits, two product trees, 18 + 4 rounds an iteration of the reciprocal, and 16 more.
     Opens: as product, truncate, argmax_published, reciprocal_published.
     """
     f = settings.fraction_bits

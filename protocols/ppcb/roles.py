@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from mpc.client import ClientProgram, Receive, Send, serve
-from mpc.errors import ConfigError
+from mpc.errors import ConfigError, PeerLost
 from mpc.launch import join, join_as_client, party_main, place
 from mpc.meter import Cost
 from mpc.net.transport import Transport
@@ -74,7 +74,7 @@ def owner(own: np.ndarray, task: Task, party: int, transport: Transport) -> None
     home = task.keep / f"party-{party}"
     kept = Checkpoint.load(checkpoint_at(home, task.start)) if task.start else None
     source = source_for(party, task.material, task.session)
-    source.want(-(-(task.decisions - task.start) // max(1, task.settings.refresh)))
+    source.want(-(-(task.decisions - task.start) // max(1, task.settings.refresh or 0)))
     with Session(transport, source, roles=(PULLER, PAYER)) as session:
         play = Play(session, task.settings, done=task.start, kept=None if kept is None else kept.arrays)
         if kept is not None:
@@ -98,7 +98,10 @@ def puller(task: Task, pipe: Path) -> ClientProgram:
             arms = yield Receive((settings.replicas, settings.batch), 0)
             check_arms(arms, settings)
             log.write(arms.tobytes())
-            world.write(arms.tobytes())
+            try:
+                world.write(arms.tobytes())
+            except OSError:
+                raise _gone(task, PAYER) from None
 
 
 def payer(outcomes: np.ndarray, task: Task, pipe: Path) -> ClientProgram:
@@ -112,10 +115,22 @@ def payer(outcomes: np.ndarray, task: Task, pipe: Path) -> ClientProgram:
         for done in range(task.start, task.decisions):
             if settings.delay:
                 yield Send(unpaid.popleft(), settings.fraction_bits, bound=1.0)
-            arms = np.frombuffer(world.read(8 * settings.replicas * settings.batch), np.int64).reshape(shape)
+            raw = world.read(8 * settings.replicas * settings.batch)
+            if len(raw) < 8 * settings.replicas * settings.batch:
+                raise _gone(task, PULLER)
+            arms = np.frombuffer(raw, np.int64).reshape(shape)
             unpaid.append(pulled(outcomes[done], arms))
             if not settings.delay:
                 yield Send(unpaid.popleft(), settings.fraction_bits, bound=1.0)
+
+
+def _gone(task: Task, role: str) -> PeerLost:
+    """What a pipe that ends means: it is no cause, but the witness of one."""
+    client = (PULLER, PAYER).index(role)
+    return PeerLost(
+        f"client {client} closed its connection to the world: the {role} died or was stopped",
+        peer=task.parties + client,
+    )
 
 
 def arms_of(task: Task) -> np.ndarray:

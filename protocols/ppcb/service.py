@@ -159,11 +159,11 @@ class Service:
 
     def _parts(self, count: int) -> list[slice]:
         """Rows that are learned from together; refuses more than the ranges were declared for, or a client expects."""
-        steps, size = self._settings.steps, self.learn_batch
+        steps, size = min(self._settings.steps, self._settings.lasts), self.learn_batch
         if self.held.learned + count > steps:
             raise RangeError(
-                f"{self.held.learned:,} contexts were learned from, and the ranges hold for {steps:,}: make the bandit "
-                "with more `steps`"
+                f"{self.held.learned:,} contexts were learned from, and ranges and rounding hold for {steps:,}: make "
+                "the bandit with more `steps`, a larger ridge, or a smaller bound"
             )
         if count > size and not self.hosting.whole:
             raise ConfigError(f"on a network at most {size} contexts are learned from in a call: make several")

@@ -15,6 +15,8 @@ from mpc.errors import RangeError
 from mpc.ops import Lines
 from mpc.ring import VALUE_BITS
 
+_MOST_ARMS_PUBLISHED = 300
+_PUBLISHED_RECIPROCAL = 500.0
 _SLACK = 2.0**-7  # how far rounding may carry 1 + x'u below 1 or above its bound
 
 
@@ -42,6 +44,9 @@ class Argmax(Enum):
     TOURNAMENT = "tournament"
 
 
+_MOST_ARMS = {Argmax.PAIRS: 1000, Argmax.CIRCUIT: 1000, Argmax.TOURNAMENT: 5000}
+
+
 class Truncation(Enum):
     """Division by a power of two: exact, or as published, which fails with probability |x| / 2^64."""
 
@@ -66,7 +71,8 @@ class Settings:
     steps: how many contexts a run may have; it bounds predictions, |w_a . x| <= sqrt(steps) norm / (2 sqrt(ridge)).
     fraction_bits: of contexts, rewards and predictions; state_bits: of P and w.
     newton: iterations of `division`; where it is not said, 1 behind a table and 10 from the published start.
-    refresh: after how many decisions P and w are brought back to the exact sums; 0 for never.
+    refresh: after how many decisions P and w are brought back to the exact sums; 0 for never, which is for experiments.
+    None, where `for_run` has not chosen, is never, and a run is refused once `lasts` contexts were learned from.
     """
 
     arms: int
@@ -88,7 +94,7 @@ class Settings:
     argmax: Argmax = Argmax.PAIRS
     truncation: Truncation = Truncation.EXACT
     variant: Variant = Variant.RECAST
-    refresh: int = 0
+    refresh: int | None = None
     steps: int = 1 << 16
 
     def __post_init__(self) -> None:
@@ -103,8 +109,14 @@ class Settings:
             raise RangeError(f"eps {self.eps:g} is finer than the dealer's coins: use 0, or at least 2^-40")
         if self.steps < 1:
             raise RangeError(f"a run has at least 1 step, not {self.steps}")
-        if min(self.delay, self.refresh, self.newton or 0) < 0:
+        if min(self.delay, self.refresh or 0, self.newton or 0) < 0:
             raise RangeError(f"delay {self.delay}, refresh {self.refresh} and newton {self.newton} are counts from 0")
+        if self.division is Division.TABLE and self.newton and self.variant is Variant.RECAST:
+            raise RangeError("a table alone takes no Newton iterations: use division 'table+newton'")
+        most = _MOST_ARMS_PUBLISHED if self.variant is Variant.PUBLISHED else _MOST_ARMS[self.argmax]
+        if self.arms > most:
+            cure = "" if self.argmax is Argmax.TOURNAMENT else ": argmax 'tournament' takes more"
+            raise RangeError(f"{self.arms} arms are more than {most}, for which comparisons fit in memory{cure}")
         if not (0 < self.ridge < math.inf and 0 < self.bound < math.inf and 0 <= self.alpha < math.inf):
             raise RangeError(f"ridge {self.ridge:g}, bound {self.bound:g} and alpha {self.alpha:g} must be positive")
         if not (2 <= self.fraction_bits <= 30 and self.fraction_bits <= self.state_bits <= 2 * self.fraction_bits):
@@ -122,6 +134,7 @@ class Settings:
                 f"the published reciprocal takes an exponential that overflows at {self.fraction_bits} fraction bits: "
                 "use at most 22, or division 'table+newton'"
             )
+        self._check_reciprocal()
         self._check_ranges()
         ops.Keys(self.arms, self.score_bits, self.eps)  # refuses more arms than fit
 
@@ -129,7 +142,7 @@ class Settings:
         """Every word of a step stays below 2^62, or the settings are refused."""
         f, s, u = self.fraction_bits, self.state_bits, self.gain_bits
         widest = {
-            "P x": f + s + self.value_bits,
+            "P x": f + s + max(self.value_bits, self.index_bits),
             "u u'": 2 * s + 2 * u,
             "u (r - s)": f + s + self.value_bits + u,
             "g u (r - s)": f + s + self.value_bits + u,
@@ -145,7 +158,16 @@ class Settings:
                 "fewer steps, or a larger ridge"
             )
 
+    def _check_reciprocal(self) -> None:
+        newton = self.division is Division.NEWTON or self.variant is Variant.PUBLISHED
+        if newton and self.upper > _PUBLISHED_RECIPROCAL:
+            raise RangeError(
+                f"1 + x'u may reach {self.upper:.4g}, the published reciprocal holds to {_PUBLISHED_RECIPROCAL:g}: "
+                "declare a smaller bound, a larger ridge, or use division 'table+newton'"
+            )
+
     def _check_published(self) -> None:
+        self._check_reciprocal()
         if self.policy is not Policy.EPSILON_GREEDY or self.batch > 1 or self.delay or self.refresh:
             raise RangeError("the published variant is epsilon-greedy, without batch, delay or refresh")
         if self.state_bits != self.fraction_bits or self.fraction_bits > 22:
@@ -161,6 +183,25 @@ class Settings:
         if self.division is Division.TABLE:
             return 0
         return 1 if self.newton is None else self.newton
+
+    @property
+    def lasts(self) -> int:
+        """How many contexts P stands without a refresh, should all have the largest norm and one direction.
+
+        P shrinks like ridge / (n norm^2), and rounding adds up like a walk that is damped with it: the smallest
+        eigenvalue is in danger from about 2^(2/3 state_bits) ridge / norm^2 contexts on, as measured at 10 to 14
+        bits.  Half of that.
+        """
+        return max(1, int(0.5 * 2.0 ** (2.0 * self.state_bits / 3.0) * self.ridge / self.norm**2))
+
+    def for_run(self, owners: int, steps: int) -> Settings:
+        """These settings for a run of so many owners and contexts: refreshed as often as it takes, if it takes any."""
+        if steps > self.steps:
+            raise RangeError(f"a run of {steps} steps, and ranges that hold for {self.steps}: declare more `steps`")
+        given = replace(self, owners=owners)
+        if given.refresh is not None or given.variant is Variant.PUBLISHED or steps <= given.lasts:
+            return given
+        return replace(given, refresh=max(1, given.lasts // (4 * given.batch)))
 
     @cached_property
     def norm(self) -> float:
@@ -216,7 +257,7 @@ class Settings:
         """The table of 1 / x over [1, upper]; a few bits coarser where that spares a truncation of its results."""
         full = Lines.over(Reciprocal(1.0 - _SLACK), self.upper, self.fraction_bits, self.segments)
         spare = full.out_scale - self._room
-        return replace(full, out_scale=self._room) if 0 < spare <= 6 else full
+        return replace(full, out_scale=self._room) if 0 < spare <= 8 else full
 
     @cached_property
     def factor_scale(self) -> int:

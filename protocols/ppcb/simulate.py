@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +14,7 @@ from mpc.ledger import Entry
 from mpc.meter import Cost
 from mpc.session import Session
 
-from .checkpoint import Checkpoint, latest
+from .checkpoint import Checkpoint, checkpoints, latest
 from .coins import MeteredDealer, choices
 from .play import Play, split
 from .program import PAYER, PULLER
@@ -42,7 +42,7 @@ class Simulation:
                 f"{steps} steps are no whole number of batches of {settings.batch}: play "
                 f"{-(-steps // settings.batch) * settings.batch}"
             )
-        settings = replace(settings, owners=parties)
+        settings = settings.for_run(parties, steps)
         self.settings, self.parties, self.seed, self.decisions = settings, parties, seed, steps // settings.batch
         self.episodes = episodes_of(environment, settings, steps, seed)
         self.world = World(self.episodes, settings)
@@ -123,6 +123,9 @@ def simulate(
     resume: go on from the last one.
     """
     kept = latest(folder) if resume and folder is not None else None
+    if kept is None and folder is not None:
+        for old in checkpoints(folder):
+            old.unlink()
     simulation = Simulation(environment, settings, parties=parties, steps=steps, seed=seed, kept=kept)
     while not simulation.finished:
         simulation.turn()

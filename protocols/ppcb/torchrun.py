@@ -46,7 +46,7 @@ def torchrun(environment: Environment, settings: Settings, how: Launch, here: Pl
         )
     if how.resume:
         raise ConfigError("under torchrun a run starts anew: use 'masked launch ppcb --resume'")
-    settings = replace(settings, owners=how.parties)
+    settings = settings.for_run(how.parties, how.steps)
     pipe = how.keep / f"{PIPE}-{os.getppid()}"  # torchrun is the parent of all ranks
     ready = pipe.with_suffix(".ready")
     episodes = episodes_of(environment, settings, how.steps, how.seed)
@@ -80,4 +80,4 @@ def torchrun(environment: Environment, settings: Settings, how: Launch, here: Pl
     if here.node:
         return None
     done = replace(task, start=task.decisions)
-    return result_of(settings, how, done, episodes, plan_of(settings, how.parties)[0], Path())
+    return result_of(settings, how, done, episodes, plan_of(settings, how.parties), Path())

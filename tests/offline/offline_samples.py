@@ -10,6 +10,8 @@ from mpc.correlations import (
     ChoiceNoise,
     Correlation,
     EqualTables,
+    Exploration,
+    Gaussian,
     LineMask,
     LookupMask,
     Permutation,
@@ -75,6 +77,17 @@ ITEMS: list[Correlation] = [
     ChoiceNoise((1,), 0.1, 16),
     Permutation((5,)),
     Permutation((2, 3, 4)),
+    Exploration((5,), 0.0),
+    Exploration((4, 5), 0.5),
+    Exploration((2, 3, 4), 1.0),
+    Exploration((1,), 0.1),
+    Exploration((3, 1), 2.0**-40),
+    Gaussian((), 1.0, 20),
+    Gaussian((2, 3), 0.0, 20),
+    Gaussian((5,), 1.0, 0),
+    Gaussian((5,), 1e-9, 20),
+    Gaussian((5,), 1e6, 38),
+    Gaussian((5,), 1.9, 58),
 ]
 
 

@@ -26,6 +26,8 @@ from mpc.correlations import (
     ChoiceNoise,
     Correlation,
     EqualTables,
+    Exploration,
+    Gaussian,
     LineMask,
     LookupMask,
     Permutation,
@@ -39,8 +41,9 @@ from mpc.correlations import (
     WrapMask,
     layout,
 )
-from mpc.errors import ConfigError
+from mpc.errors import ConfigError, RangeError
 from mpc.net.memory import Memory
+from mpc.prg import Prg
 from mpc.session import Session
 from offline import Expander, InProcessDealer, InsecureSeededDealer, TrustedDealer
 from offline.dealing import dealt_words
@@ -204,6 +207,14 @@ def check(item: Correlation, rows: tuple[np.ndarray, ...], clear: list[np.ndarra
             assert sorted(row) == [*range(1, shape[-1] + 1)]
     elif isinstance(item, UniformNumber):
         assert all(0 <= u < 2**item.bits for u in clear[0].flat)
+    elif isinstance(item, Exploration):
+        explores, arm = clear
+        assert set(explores.flat) <= ({0} if item.eps == 0 else {1} if item.eps == 1 else {0, 1})
+        for row in arm.reshape(-1, shape[-1]):
+            assert sorted(row) == [0] * (shape[-1] - 1) + [1]
+    elif isinstance(item, Gaussian):
+        widest = 8 * item.deviation * 2.0**item.scale
+        assert all(abs(signed(z)) <= widest + 0.5 for z in clear[0].flat)
     else:
         pytest.fail(f"no oracle for {type(item).__name__}")
 
@@ -249,8 +260,8 @@ def test_rows_but_party_0s_are_the_expansion_of_a_key(parties: int, block: int) 
 
 @pytest.mark.parametrize("block", [0, 7])
 def test_expanders_and_corrections_give_the_dealers_rows(parties: int, block: int) -> None:
-    keys, own = [bytes([p] * 16) for p in range(parties)], b"o" * 16
-    whole, short = (TrustedDealer(parties, keys=keys, own_key=own) for _ in range(2))
+    keys, own, coins = [bytes([p] * 16) for p in range(parties)], b"o" * 16, b"c" * 16
+    whole, short = (TrustedDealer(parties, keys=keys, own_key=own, coin_key=coins) for _ in range(2))
     expanders = [Expander(key, party=p) for p, key in enumerate(keys)]
     for end in (whole, short, *expanders):
         end.enter(block)
@@ -284,6 +295,8 @@ LOPSIDED = [  # clear values far from uniform, so that a leak would show
     EqualTables((6,), 30),
     TruncationMask((800,), 20),
     SharedBits((40,), 20),
+    Exploration((100, 8), 0.5),
+    Gaussian((800,), 1.0, 20),
 ]
 
 
@@ -324,6 +337,135 @@ def test_noise_explores_as_often_as_eps_says() -> None:
     assert len(orders) == 6 and stats.chisquare(list(orders.values())).pvalue > 1e-4
 
 
+@pytest.mark.parametrize("eps", [0.01, 0.3, 0.97])
+def test_exploration_is_as_often_as_eps_says_and_uniform_whoever_explores(eps: float) -> None:
+    """Exact binomial test of the coin; chi-square of the arm, apart for both coins; each at 1 - 1e-4, seed fixed."""
+    item = Exploration((20, 1000, 4), eps)
+    explores, arm = (rows[0] + rows[1] for rows in dealer(2, seed=6).draw(item))
+    assert stats.binomtest(int(explores.sum()), 20_000, eps).pvalue > 1e-4
+    chosen = arm.argmax(axis=-1)
+    for coin in (0, 1):
+        assert stats.chisquare(np.bincount(chosen[explores == coin], minlength=4)).pvalue > 1e-4
+    neighbours = np.corrcoef(explores[:, 1:].reshape(-1), explores[:, :-1].reshape(-1))[0, 1]
+    assert abs(neighbours) < 5 / np.sqrt(20_000), "one coin says nothing of the next"
+
+
+@pytest.mark.parametrize(("deviation", "scale"), [(1.0, 20), (0.3, 20), (7.0, 30), (1.0, 4)])
+def test_normal_draws_are_normal(deviation: float, scale: int) -> None:
+    """100,000 draws, each test at 1 - 1e-4: mean, variance, the whole law by Kolmogorov and Smirnov, and the tails."""
+    count = 100_000
+    (rows,) = dealer(2, seed=8).draw(Gaussian((count,), deviation, scale))
+    z = (rows[0] + rows[1]).view(np.int64) * 2.0**-scale / deviation
+    rounding = 2.0**-scale / deviation
+    assert abs(z.mean()) < 3.9 / np.sqrt(count)
+    variance = 1 + rounding**2 / 12
+    assert stats.chi2.sf(count * z.var() / variance, count - 1) > 1e-4
+    assert stats.chi2.cdf(count * z.var() / variance, count - 1) > 1e-4
+    if rounding < 1e-3:
+        assert stats.kstest(z, "norm").pvalue > 1e-4
+    for limit in (2.0, 3.0, 4.0):
+        edge = (np.floor(limit / rounding) + 0.5) * rounding  # between two values on the grid
+        assert stats.binomtest(int((np.abs(z) > edge).sum()), count, 2 * stats.norm.sf(edge)).pvalue > 1e-4
+    assert abs(np.corrcoef(z[1:], z[:-1])[0, 1]) < 4 / np.sqrt(count)
+    assert abs(np.corrcoef(z[1:] ** 2, z[:-1] ** 2)[0, 1]) < 4 / np.sqrt(count)
+
+
+class Words(Prg):
+    """A stream that gives the same word over and over."""
+
+    __slots__ = ("word",)
+
+    def __init__(self, word: int) -> None:
+        super().__init__(bytes(16))
+        self.word = word
+
+    def words(self, shape: tuple[int, ...]) -> np.ndarray:
+        return np.full(shape, self.word, np.uint64)
+
+
+def test_a_normal_draw_ends_at_eight_deviations() -> None:
+    """The smallest uniform number gives a radius of 8.65, at angle 0; the largest of them gives nearly 0."""
+    for deviation, scale in ((1.0, 20), (0.25, 30)):
+        (cut,) = dealt_words(Gaussian((3,), deviation, scale), (), Words(0))
+        assert (cut.view(np.int64) == int(8 * deviation * 2**scale)).all()
+        (least,) = dealt_words(Gaussian((3,), deviation, scale), (), Words(TOP - 1))
+        assert (np.abs(least.view(np.int64)) <= 1).all()
+    (half,) = dealt_words(Gaussian((1,), 1.0, 20), (), Words(1 << 63))
+    assert half.view(np.int64)[0] == round(-np.sqrt(2 * np.log(2)) * 2**20)
+
+
+@pytest.mark.parametrize("item", [Gaussian((4,), 1e12, 30), Gaussian((4,), np.inf, 20)], ids=name)
+def test_normal_draws_that_do_not_fit_are_refused(item: Gaussian) -> None:
+    with np.errstate(invalid="ignore"), pytest.raises(RangeError, match=r"do not fit (20|30) fraction bits"):
+        dealer(2).make(item)
+
+
+COINS: list[Correlation] = [
+    ChoiceNoise((3, 5), 0.5, 16), Permutation((2, 9)), UniformNumber((5,), 64), Exploration((9, 4), 0.5),
+    Gaussian((6,), 1.0, 20),
+]  # fmt: skip
+MASKS: list[Correlation] = [SquareMask((3,)), SignTables((2,), 40), EqualTables((3,), 20), LookupMask((2,), CUBES)]
+
+
+def clear_words(made: TrustedDealer, item: Correlation) -> list[bytes]:
+    """The clear dealt fields, as sums or XORs of the rows."""
+    fields = layout(item).views(made.make(item))[len(item.free()) :]
+    return [
+        (np.bitwise_xor if part.xor else np.add).reduce(rows, axis=0, dtype=rows.dtype).tobytes()
+        for part, rows in zip(item.dealt(), fields, strict=True)
+    ]
+
+
+def test_kinds_say_which_of_them_are_coins() -> None:
+    """Coins have no free field: nothing else than the coin stream decides them."""
+    assert {type(item) for item in COINS} == {kind for kind in KINDS.values() if kind.coins}
+    assert all(item.free() == () for item in COINS)
+
+
+def test_coins_come_from_a_stream_of_their_own(parties: int) -> None:
+    """The same coin key under fresh keys: the same coins, and other masks, in every block."""
+    first, second, other = (TrustedDealer(parties, coin_key=key) for key in (b"c" * 16, b"c" * 16, b"d" * 16))
+    for block in (0, 3):
+        for made in (first, second, other):
+            made.enter(block)
+        for coin, mask in itertools.zip_longest(COINS, MASKS):
+            ours, again, others = (made.make(coin) for made in (first, second, other))
+            assert (ours != again).any(), "the shares are fresh"
+            ours, again, others = (np.add.reduce(rows.view(np.uint64), axis=0) for rows in (ours, again, others))
+            assert (ours == again).all() and (ours != others).any()
+            if mask is not None:
+                assert clear_words(first, mask) != clear_words(second, mask)
+
+
+def test_coins_do_not_depend_on_the_masks_between_them() -> None:
+    coins_only, among = (TrustedDealer(2, coin_key=b"c" * 16) for _ in range(2))
+    for coin, mask in zip(COINS, itertools.cycle(MASKS)):
+        among.make(mask)
+        assert clear_words(coins_only, coin) == clear_words(among, coin)
+
+
+def test_masks_do_not_depend_on_the_coins() -> None:
+    """Same keys but for the coins': every mask is the same, to the byte."""
+    keys = {"keys": [b"a" * 16, b"b" * 16], "own_key": b"o" * 16}
+    first, second = (TrustedDealer(2, **keys, coin_key=key) for key in (b"c" * 16, b"d" * 16))
+    for coin, mask in zip(COINS, itertools.cycle(MASKS)):
+        assert (first.make(coin) != second.make(coin)).any()
+        assert (first.make(mask) == second.make(mask)).all()
+
+
+@pytest.mark.parametrize("first", [1, 5, 2**40])
+def test_a_dealer_that_goes_on_deals_the_coins_of_later_blocks(first: int) -> None:
+    """Block b of its masks goes with block first + b of the coins."""
+    whole, rest = TrustedDealer(2, coin_key=b"c" * 16), TrustedDealer(2, coin_key=b"c" * 16, first_coins=first)
+    for block in (0, 2):
+        whole.enter(first + block)
+        rest.enter(block)
+        assert [clear_words(whole, coin) for coin in COINS] == [clear_words(rest, coin) for coin in COINS]
+    keys = {"keys": [b"a" * 16, b"b" * 16], "own_key": b"o" * 16, "coin_key": b"c" * 16}
+    plain, shifted = TrustedDealer(2, **keys), TrustedDealer(2, **keys, first_coins=first)
+    assert all((plain.make(mask) == shifted.make(mask)).all() for mask in MASKS)
+
+
 @pytest.mark.parametrize("item", [SignTables((3000,), 60), EqualTables((3000,), 30)], ids=name)
 def test_what_is_opened_between_tables_is_masked(item: Correlation) -> None:
     """One fixed entry of each table, over many items: uniform bits, at 1 - 1e-4."""
@@ -347,8 +489,13 @@ def test_blocks_are_independent_of_what_came_before(block: int, other: int, part
 
 
 @pytest.mark.parametrize(
-    "item", [Permutation((100, 8)), ChoiceNoise((100, 8), 0.5, 16), UniformNumber((9,), 64)], ids=name
-)
+    "item",
+    [
+        Permutation((100, 8)), ChoiceNoise((100, 8), 0.5, 16), UniformNumber((9,), 64), Exploration((400, 2), 0.5),
+        Gaussian((9,), 1.0, 20),
+    ],
+    ids=name,
+)  # fmt: skip
 def test_the_dealers_own_coins_are_fresh_in_every_item_and_block(item: Correlation) -> None:
     made = dealer(2)
     seen = set()
@@ -404,6 +551,7 @@ def test_a_session_of_all_parties_refuses_a_dealer_of_one_row() -> None:
     lambda: TrustedDealer(1),
     lambda: TrustedDealer(3, keys=[bytes(16)] * 2),
     lambda: TrustedDealer(2, keys=[bytes(15)] * 2),
+    lambda: TrustedDealer(2, coin_key=bytes(15)),
     lambda: InsecureSeededDealer(2, -1),
     lambda: InsecureSeededDealer(2, 1 << 128),
     lambda: InsecureSeededDealer(2, 1, party=2),
@@ -435,8 +583,8 @@ KEY = b"\xabSECRET-KEY-16b!"
 
 
 @pytest.mark.parametrize("holder", [
-    TrustedDealer(2, keys=[KEY, KEY], own_key=KEY),
-    InProcessDealer(2, keys=[KEY, KEY], own_key=KEY),
+    TrustedDealer(2, keys=[KEY, KEY], own_key=KEY, coin_key=KEY),
+    InProcessDealer(2, keys=[KEY, KEY], own_key=KEY, coin_key=KEY),
     InsecureSeededDealer(2, int.from_bytes(KEY, "big") >> 1),
     Expander(KEY, party=0),
 ], ids=lambda holder: type(holder).__name__)  # fmt: skip

@@ -37,7 +37,7 @@ def made(**changes: Any) -> PrivateContextualBandit:
 def regressions(*bandits: PrivateContextualBandit) -> np.ndarray:
     """[P_a; w_a'] in the clear, from the shares of all parties."""
     words = np.concatenate([bandit._service.held.table for bandit in bandits])
-    return words.sum(axis=0, dtype=np.uint64).view(np.int64)[0] * 2.0**-20
+    return words.sum(axis=0, dtype=np.uint64).view(np.int64)[0] * 2.0**-bandits[0].settings.state_bits
 
 
 def taught(rows: np.ndarray, arms: np.ndarray, rewards: np.ndarray, n_arms: int = 4) -> np.ndarray:
@@ -253,7 +253,9 @@ def test_no_more_is_learned_than_the_ranges_hold_for() -> None:
     bandit = made(steps=5)
     bandit.partial_fit([0, 1, 2], [1.0, 0.0, 1.0], X[:3])
     told = bandit.predict(X[:3])
-    with pytest.raises(RangeError, match=r"3 contexts were learned from, and the ranges hold for 5: .* more `steps`"):
+    with pytest.raises(
+        RangeError, match=r"3 contexts were learned from, and ranges and rounding hold for 5: .* more `steps`"
+    ):
         bandit.learn(decision_id=told.decision_id, reward=np.zeros(3))
     assert bandit.unpaid == (0, 1, 2)
     bandit.learn(decision_id=told.decision_id[:2], reward=np.zeros(2))

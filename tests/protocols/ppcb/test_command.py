@@ -1,0 +1,209 @@
+"""`masked run ppcb` as a user meets it: its mistakes, its files, Ctrl-C and going on."""
+
+from __future__ import annotations
+
+import json
+import math
+import signal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from ppcb_commands import LIMIT, SMALL, awaited, document, masked, started
+
+from bandits.privacy import eta_per_step
+from protocols.ppcb.checkpoint import checkpoints
+from protocols.ppcb.settings import Settings
+
+Output = pytest.CaptureFixture[str]
+
+MISTAKES: list[tuple[str, str]] = [
+    ("--steps 0", "at least 1 step, not 0"),
+    ("--steps -3", "at least 1 step, not -3"),
+    ("--steps many", "invalid int value: 'many'"),
+    ("--seed -1", "a seed is a whole number from 0, not '-1'"),
+    ("--replicas 0", "0 replicas"),
+    ("--arms 0", "0 arms"),
+    ("--dim 0", "0 features"),
+    ("--dim 1", "2 owners of 1 features: each owns at least one"),
+    ("--parties 1", "at least 2 parties, not 1"),
+    ("--parties 9", "9 owners of 8 features"),
+    ("--eps 1.5", "probability in [0, 1], not 1.5"),
+    ("--eps nan", "probability in [0, 1], not nan"),
+    ("--eps often", "invalid float value: 'often'"),
+    ("--policy best", "--policy is one of epsilon-greedy, linucb, thompson, not 'best'"),
+    ("--policy linucb --alpha -1", "alpha -1 must be positive"),
+    ("--policy linucb --alpha nan", "alpha nan must be positive"),
+    ("--policy linucb --alpha 1e12", "bits of 6"),
+    ("--policy linucb --truncation published", "linucb takes roots by exact truncation"),
+    ("--ridge 0", "ridge 0, bound 1 and alpha 1 must be positive"),
+    ("--ridge 1e-12", "or a larger ridge"),
+    ("--bound 0", "bound 0 and alpha 1 must be positive"),
+    ("--bound 0.25", "declared is 0.25: scale it or declare more"),
+    ("--batch 0", "batches of 0"),
+    ("--batch 3", "10 steps are no whole number of batches of 3: play 12"),
+    ("--delay -1", "counts from 0"),
+    ("--variant new", "--variant is one of recast, published, not 'new'"),
+    ("--variant published --batch 2", "the published variant is epsilon-greedy"),
+    ("--variant published --state-bits 24", "one number of fraction bits"),
+    ("--reciprocal exact", "--reciprocal is one of table, table+newton, newton, not 'exact'"),
+    ("--reciprocal newton --fraction-bits 24", "use at most 22, or division 'table+newton'"),
+    ("--newton -1", "counts from 0"),
+    ("--argmax sort", "--argmax is one of pairs, circuit, tournament, not 'sort'"),
+    ("--truncation none", "--truncation is one of exact, published, not 'none'"),
+    ("--fraction-bits 1", "from 2 to 30"),
+    ("--fraction-bits 40", "from 2 to 30"),
+    ("--state-bits 10", "for the state at least as many"),
+    ("--state-bits 38", "use fewer state_bits"),
+    ("--refresh -1", "counts from 0"),
+    ("--checkpoint-every 0", "at least 1 decision between checkpoints, not 0"),
+    ("--resume", "--resume needs the folder of the run's checkpoints: name it with --out"),
+    ("--resume --out nowhere", "there is no checkpoint in nowhere/checkpoints: run without --resume"),
+    ("--out file", "choose a place that can be used"),
+    ("--plot file/x.png", "choose a place that can be used"),
+    ("--data nonsense", "there is no data set 'nonsense': choose one of digits, mnist, synthetic"),
+    ("--data mnist", "give the folder that holds its files with --data"),
+    ("--data mnist --data-dir nowhere", "there is no train-images-idx3-ubyte.gz in nowhere"),
+    ("--data digits --dim 65", "digits has 64 dimensions and 1797 rows: lower --dim or --arms"),
+]  # fmt: skip
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working directory with a file in it."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("a file where a folder is wanted")
+    return tmp_path
+
+
+def refused(given: tuple[int, str, str], words: str) -> None:
+    code, out, err = given
+    *before, last = err.splitlines()
+    assert code == 2 and out == ""
+    assert "error: " in last and words in last
+    assert not before or before[0].startswith("usage: "), "one line, behind the usage where an option cannot be read"
+
+
+@pytest.mark.parametrize(("options", "words"), MISTAKES, ids=[options for options, _ in MISTAKES])
+def test_a_mistake_is_one_line_with_its_cure(options: str, words: str, here: Path, capsys: Output) -> None:
+    refused(masked(capsys, "run", "ppcb", *SMALL, "--steps", "10", "--json", *options.split()), words)
+    assert sorted(path.name for path in here.iterdir()) in (["file"], ["file", "nowhere"])
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("--timeout 0", "a timeout is a positive number of seconds, not 0"),
+        ("--timeout nan", "a timeout is a positive number of seconds, not nan"),
+        ("--bound 0.25", "declared is 0.25: scale it or declare more"),
+        ("--batch 3", "10 steps are no whole number of batches of 3"),
+        ("--resume --out nowhere", "run without --resume"),
+        ("--out file", "choose a place that can be used"),
+    ],
+    ids=str,
+)
+@pytest.mark.usefixtures("here")
+def test_a_mistake_of_a_launch_is_one_line_too(options: str, words: str, capsys: Output) -> None:
+    refused(masked(capsys, "launch", "ppcb", *SMALL, "--steps", "10", "--json", *options.split()), words)
+
+
+def test_the_cure_of_a_missing_checkpoint_names_the_folder_that_was_given(here: Path, capsys: Output) -> None:
+    _, _, err = masked(capsys, "run", "ppcb", *SMALL, "--steps", "10", "--resume", "--out", str(here / "mine"))
+    assert err.endswith(f"--out {here / 'mine'}\n")
+
+
+def test_json_alone_writes_nothing(here: Path, capsys: Output) -> None:
+    facts = document(capsys, "run", "ppcb", *SMALL, "--steps", "10")
+    assert [path.name for path in here.iterdir()] == ["file"]
+    assert facts["steps"] == 10 and facts["eta_per_step"] == pytest.approx(eta_per_step(4, 0.2))
+
+
+def test_files_are_written_where_they_were_wanted(here: Path, capsys: Output) -> None:
+    out, picture = here / "new" / "run", here / "pictures" / "curve.png"
+    options = ("--steps", "20", "--replicas", "2", "--seed", "5", "--out", str(out), "--plot", str(picture))
+    facts = document(capsys, "run", "ppcb", *SMALL, *options)
+    assert {path.name for path in out.iterdir()} == {"result.json", "steps.npz", "reward.png", "checkpoints"}
+    result = json.loads((out / "result.json").read_text())
+    assert facts.items() <= result.items()
+    assert result.keys() - facts.keys() == {"data", "settings", "meter", "versions", "differences"}
+    assert result["data"] == "synthetic" and result["meter"]["rounds"] == 240 and result["differences"] == []
+    given = Settings.from_json(result["settings"])
+    assert (given.arms, given.dim, given.eps, given.replicas) == (4, 8, 0.2, 2)
+    assert {"python", "masked-bandits", "numpy", "torch"} <= result["versions"].keys()
+    with np.load(out / "steps.npz") as steps:
+        assert set(steps.files) == {"arms", "rewards", "twin_arms", "twin_rewards"}
+        assert steps["arms"].shape == steps["rewards"].shape == (20, 2)
+        assert steps["rewards"].mean() == result["average_reward"]
+    for path in (out / "reward.png", picture):
+        assert path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+    assert picture.read_bytes() == (out / "reward.png").read_bytes()
+
+
+def test_without_json_it_writes_below_runs_and_says_so(here: Path, capsys: Output) -> None:
+    code, out, err = masked(capsys, "run", "ppcb", *SMALL, "--steps", "12")
+    assert code == 0, err
+    for words in (
+        "12 steps, 4 arms, 2 parties: average reward", "same arms as its plaintext twin at every step",
+        "a step took 12 rounds", "who learned what", "12 x arm", "2.833-differentially private",
+        "written: runs/ppcb/result.json", "reward curve: runs/ppcb/reward.png",
+    ):  # fmt: skip
+        assert words in out, words
+    assert (here / "runs" / "ppcb" / "steps.npz").is_file()
+
+
+@pytest.mark.parametrize(
+    ("options", "facts"),
+    [
+        ("--batch 5", {"rounds_per_step": 31 / 5, "client_hops_per_step": 2 / 5}),
+        ("--delay 2 --argmax tournament", {"rounds_per_step": 11.0}),
+        ("--policy thompson --eps 0", {"rounds_per_step": 21.0, "eta_per_step": None, "eps": 0.0}),
+        ("--newton 2", {"rounds_per_step": 21.0}),
+        ("--reciprocal newton", {"rounds_per_step": 69.0}),
+        ("--state-bits 28", {"first_difference": None}),
+        ("--variant published", {"rounds_per_step": 90.0}),
+        ("--replicas 3", {"replicas": 3, "rounds_per_step": 12.0}),
+    ],
+    ids=str,
+)
+@pytest.mark.usefixtures("here")
+def test_options_reach_the_protocol(options: str, facts: dict[str, Any], capsys: Output) -> None:
+    found = document(capsys, "run", "ppcb", *SMALL, "--steps", "10", *options.split())
+    assert facts.items() <= found.items()
+
+
+@pytest.mark.usefixtures("here")
+def test_the_same_seed_is_the_same_run(capsys: Output) -> None:
+    first, second, other = (
+        document(capsys, "run", "ppcb", *SMALL, "--steps", "40", "--seed", seed) for seed in ("3", "3", "4")
+    )
+    timed = {"seconds_per_step", "offline_seconds_per_step"}
+    assert {k: v for k, v in first.items() if k not in timed} == {k: v for k, v in second.items() if k not in timed}
+    assert other["average_reward"] != first["average_reward"]
+    assert not math.isclose(first["seconds_per_step"], 0.0)
+
+
+def test_ctrl_c_keeps_what_was_reached_and_resume_goes_on(here: Path, capsys: Output) -> None:
+    """The resumed run is that which was never stopped: same arms, and what they cost."""
+    how = ("run", "ppcb", *SMALL, "--steps", "300", "--seed", "6", "--checkpoint-every", "20")
+    process = started(*how, "--out", "stopped", cwd=here)
+    awaited(lambda: checkpoints(here / "stopped" / "checkpoints"))
+    process.send_signal(signal.SIGINT)
+    said, complained = process.communicate(timeout=LIMIT)
+    assert process.returncode == 130 and "Traceback" not in complained
+    reached = json.loads((here / "stopped" / "result.json").read_text())["steps"]
+    assert 20 <= reached < 300
+    assert f"stopped at step {reached} of 300: go on with --resume and --out stopped" in complained
+    assert f"{reached} steps, 4 arms" in said
+    assert (here / "stopped" / "reward.png").stat().st_size > 1000
+
+    for name, more in (("stopped", ("--resume",)), ("whole", ())):
+        code, _, err = masked(capsys, *how, "--out", name, *more)
+        assert code == 0, err
+    with np.load(here / "stopped" / "steps.npz") as stopped, np.load(here / "whole" / "steps.npz") as whole:
+        for column in ("arms", "rewards", "twin_arms"):
+            assert (stopped[column] == whole[column]).all()
+        assert len(whole["arms"]) == 300
+    results = [json.loads((here / name / "result.json").read_text()) for name in ("stopped", "whole")]
+    for name in ("ledger", "average_reward", "rounds_per_step", "bytes_per_step_per_party", "offline_bytes_per_step"):
+        assert results[0][name] == results[1][name], name

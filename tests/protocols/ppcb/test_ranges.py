@@ -1,0 +1,269 @@
+"""Nothing wraps silently: settings that cannot be are refused, and so is what leaves its declared range."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume
+from hypothesis import given as over
+from hypothesis import strategies as st
+from ppcb_runs import (
+    ENVIRONMENT,
+    Parts,
+    error,
+    finished,
+    name_of,
+    paying,
+    played,
+    settings,
+    shortfalls,
+    smallest_eigenvalue,
+)
+
+from bandits.environments import Episode, unit_rows
+from bandits.linear import LinearBandit
+from mpc import ConfigError, RangeError, Session
+from mpc.errors import MaskedError
+from offline import InsecureSeededDealer
+from protocols.ppcb.play import Play, feature_blocks, share_contexts, split
+from protocols.ppcb.program import PAYER, PULLER
+from protocols.ppcb.settings import Argmax, Division, Policy, Settings, Truncation, Variant
+from protocols.ppcb.simulate import Simulation
+from protocols.ppcb.world import World
+
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"arms": 0}, "0 arms, .* at least 1 of each"),
+    ({"dim": 0}, "0 dimensions, .* at least 1 of each"),
+    ({"replicas": 0}, "0 replicas, .* at least 1 of each"),
+    ({"batch": 0}, "batches of 0: at least 1 of each"),
+    ({"owners": 0}, "0 owners, .* at least 1 of each"),
+    ({"eps": 1.5}, r"probability in \[0, 1\], not 1.5"),
+    ({"eps": -0.1}, r"probability in \[0, 1\], not -0.1"),
+    ({"eps": math.nan}, r"probability in \[0, 1\], not nan"),
+    ({"eps": 1e-15}, "finer than the dealer's coins: use 0, or at least"),
+    ({"steps": 0}, "at least 1 step, not 0"),
+    ({"delay": -1}, "delay -1, .* counts from 0"),
+    ({"refresh": -2}, "refresh -2 .* counts from 0"),
+    ({"newton": -1}, "newton -1 are counts from 0"),
+    ({"ridge": 0.0}, "ridge 0, .* must be positive"),
+    ({"ridge": math.nan}, "ridge nan, .* must be positive"),
+    ({"ridge": math.inf}, "ridge inf, .* must be positive"),
+    ({"bound": 0.0}, "bound 0 .* must be positive"),
+    ({"bound": math.inf}, "bound inf .* must be positive"),
+    ({"alpha": -1.0}, "alpha -1 must be positive"),
+    ({"alpha": math.nan}, "alpha nan must be positive"),
+    ({"fraction_bits": 1, "state_bits": 1}, "1 fraction bits and 1 of the state"),
+    ({"fraction_bits": 31, "state_bits": 31}, "31 fraction bits and 31 of the state"),
+    ({"state_bits": 19}, "20 fraction bits and 19 of the state.* at least as many"),
+    ({"state_bits": 41}, "20 fraction bits and 41 of the state.* at most twice as many"),
+    ({"state_bits": 34}, r"u u' needs \d+ bits of 62: use fewer state_bits"),
+    ({"fraction_bits": 27, "state_bits": 27}, r"needs \d+ bits of 62: use fewer state_bits or fraction_bits"),
+    ({"ridge": 1e-12}, r"needs \d+ bits of 62: .* a larger ridge"),
+    ({"bound": 1e9}, r"needs \d+ bits of 62"),
+    ({"steps": 1 << 50}, r"needs \d+ bits of 62: .* declare fewer steps"),
+    ({"steps": 1 << 34, "refresh": 1, "fraction_bits": 16, "state_bits": 16, "bound": 16.0}, "sum x x' needs 76 bits"),
+    ({"batch": 1 << 20, "fraction_bits": 21, "state_bits": 21, "bound": 0.5}, r"G u needs \d+ bits of 62"),
+    ({"policy": Policy.LINUCB, "truncation": Truncation.PUBLISHED}, "linucb takes roots by exact truncation"),
+    ({"policy": Policy.THOMPSON, "truncation": Truncation.PUBLISHED}, "thompson takes roots by exact truncation"),
+    ({"division": Division.NEWTON, "fraction_bits": 23, "state_bits": 23}, "overflows at 23 fraction bits: use at"),
+    ({"variant": Variant.PUBLISHED, "batch": 2}, "published variant is epsilon-greedy, without batch"),
+    ({"variant": Variant.PUBLISHED, "delay": 1}, "published variant is epsilon-greedy, without batch, delay"),
+    ({"variant": Variant.PUBLISHED, "refresh": 1}, "published variant is epsilon-greedy, .* or refresh"),
+    ({"variant": Variant.PUBLISHED, "policy": Policy.LINUCB}, "published variant is epsilon-greedy"),
+    ({"variant": Variant.PUBLISHED, "state_bits": 24}, "one number of fraction bits for all, at most 22"),
+    ({"variant": Variant.PUBLISHED, "fraction_bits": 23, "state_bits": 23}, "for all, at most 22"),
+    ({"variant": Variant.PUBLISHED, "steps": 1 << 30}, "sums of rewards need 70 bits of 62: use fewer fraction_bits"),
+    ({"arms": 1 << 40}, "more than 1000"),
+    ({"arms": 100_000}, "arms"),
+    ({"policy": Policy.LINUCB, "alpha": 1e9}, "alpha|bits of 6"),
+    ({"policy": Policy.LINUCB, "alpha": 1e300}, "bits of 6"),
+    ({"policy": Policy.THOMPSON, "alpha": 1e7, "state_bits": 28}, "alpha|bits of 6"),
+    ({"division": Division.NEWTON, "bound": 30.0}, "newton|reciprocal"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "words"), REFUSED, ids=str)
+def test_settings_that_cannot_be_are_refused_with_their_numbers(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(RangeError, match=words):
+        settings(**changes)
+
+
+@st.composite
+def anything(draw: st.DrawFn) -> Settings:
+    """Settings of all kinds, those that cannot be left out."""
+    fraction_bits = draw(st.integers(8, 28))
+    try:
+        return Settings(
+            arms=draw(st.integers(1, 50)), dim=draw(st.integers(1, 50)), eps=draw(st.sampled_from([0.0, 0.1, 1.0])),
+            replicas=draw(st.integers(1, 9)), batch=draw(st.integers(1, 9)), delay=draw(st.integers(0, 9)),
+            policy=draw(st.sampled_from(Policy)), alpha=draw(st.floats(0.0, 1000.0)), ridge=draw(st.floats(0.1, 10.0)),
+            bound=draw(st.floats(0.1, 10.0)), owners=draw(st.integers(1, 5)), fraction_bits=fraction_bits,
+            state_bits=fraction_bits + draw(st.integers(0, 8)), segments=draw(st.integers(3, 9)),
+            division=draw(st.sampled_from(Division)), newton=draw(st.none() | st.integers(0, 5)),
+            argmax=draw(st.sampled_from(Argmax)), truncation=draw(st.sampled_from(Truncation)),
+            variant=draw(st.sampled_from(Variant)), refresh=draw(st.integers(0, 9)),
+            steps=draw(st.integers(1, 1 << 20)),
+        )  # fmt: skip
+    except RangeError:
+        assume(False)
+        raise
+
+
+@over(anything())
+def test_settings_travel_as_json(given: Settings) -> None:
+    assert Settings.from_json(json.loads(json.dumps(given.as_json()))) == given
+
+
+def test_settings_ignore_what_later_versions_add() -> None:
+    assert Settings.from_json({**settings().as_json(), "something": 1}) == settings()
+
+
+@over(anything())
+def test_every_word_that_settings_allow_has_room(given: Settings) -> None:
+    """The largest prediction, reciprocal and key of any settings that are accepted stay in their rings."""
+    score = math.sqrt(given.steps) * given.norm / (2 * math.sqrt(given.ridge))
+    assert 2.0**given.value_bits >= 2 * score
+    assert given.score_bits + max(1, (given.arms - 1).bit_length()) + 2 + (given.eps > 0) <= 64
+    if given.variant is Variant.PUBLISHED:
+        return
+    assert given.upper >= 1 + given.norm**2 / given.ridge
+    assert given.fraction_bits <= given.factor_scale <= given.lines.out_scale
+    widest = score * 2.0 ** (given.state_bits + given.factor_scale) * max(1.0, given.norm / given.ridge)
+    assert widest < 2.0**62
+    normal = {Policy.EPSILON_GREEDY: 0.0, Policy.LINUCB: 1.0, Policy.THOMPSON: 8.0}[given.policy]
+    index = score + normal * given.alpha * given.norm / math.sqrt(given.ridge)
+    assert index * 2.0 ** (given.fraction_bits + given.state_bits) < 2.0**62
+
+
+@pytest.mark.parametrize("bits", [(14, 14), (14, 28), (16, 28), (20, 20), (22, 22), (24, 27), (26, 26)], ids=str)
+@pytest.mark.parametrize(("policy", "parties"), list(zip(Policy, (5, 3, 2))), ids=str)
+def test_fraction_bits_at_both_ends_run(bits: tuple[int, int], policy: Policy, parties: int) -> None:
+    """The coarser of the two decides how close the scores must be."""
+    given = settings(fraction_bits=bits[0], state_bits=bits[1], policy=policy, steps=1000)
+    simulation = finished(given, parties, 40)
+    coarse = 2.0 ** (5 - bits[0])
+    assert error(simulation) < coarse + 1e-5
+    root = 0.0 if policy is Policy.EPSILON_GREEDY else 2e-3 + 2.0 ** (2 - bits[0] / 2)
+    assert shortfalls(simulation).max() < root + 8 * coarse
+
+
+def at_the_bound(parties: int, bound: float) -> np.ndarray:
+    """Contexts whose every block lies at its owner's bound, others with one such block, and zero."""
+    rows = np.zeros((24, 8))
+    for block in feature_blocks(8, parties):
+        width = block.stop - block.start
+        rows[:8, block] = unit_rows(np.random.default_rng(block.start).normal(size=(8, width)))
+        rows[8 + block.start, block.start] = 1.0
+        rows[16 + block.start, block] = -unit_rows(np.ones((1, width)))
+    return rows * bound
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"bound": 1.0},
+        {"bound": 2.5},
+        {"bound": 0.3, "ridge": 0.1},
+        {"batch": 3},
+        {"policy": Policy.LINUCB},
+        {"division": Division.TABLE_NEWTON},
+    ],
+    ids=name_of,
+)
+def test_contexts_up_to_every_owners_bound_never_wrap(changes: dict[str, Any], parties: int) -> None:
+    """The first update of an arm has the largest argument of the reciprocal, the end of its table."""
+    given = settings(steps=100, **changes)
+    simulation = finished(given, parties, 24, paying(at_the_bound(parties, given.bound)))
+    run = simulation.result()
+    assert error(simulation) < 1e-3 / given.ridge
+    assert np.abs(run.regressions[:, :, :8]).max() < 1.001 / given.ridge
+    assert smallest_eigenvalue(run) > 0
+    assert shortfalls(simulation).max() < (2.0**-12 if given.policy is Policy.EPSILON_GREEDY else 5e-3)
+
+
+@pytest.mark.parametrize("owner", [0, -1])
+def test_a_hair_above_the_bound_is_refused_where_it_is_shared(owner: int, parties: int) -> None:
+    rows = np.zeros((1, 8))
+    rows[0, 0 if owner == 0 else 7] = 1.001
+    with pytest.raises(RangeError, match=rf"block of party {owner % parties} has norm 1\.001, declared is 1: scale it"):
+        played(settings(), parties, 1, paying(rows))
+    with pytest.raises(RangeError, match=r"has norm 0\.5, declared is 0\.25"):
+        played(settings(bound=0.25), parties, 1, paying(rows / 2.002))
+
+
+@pytest.mark.parametrize("strange", [math.nan, math.inf, -math.inf])
+def test_features_that_are_no_numbers_are_refused(strange: float) -> None:
+    rows = np.zeros((1, 8))
+    rows[0, 5] = strange
+    with pytest.raises(RangeError, match=r"block of party 1 has norm (nan|inf)"):
+        played(settings(), 2, 1, paying(rows))
+
+
+def test_a_block_of_another_shape_is_refused(parties: int) -> None:
+    given = settings(owners=parties)
+    session = Session.simulate(parties, InsecureSeededDealer(parties, 1))
+    blocks = split(np.zeros((3, 1, 8)), parties)
+    for wrong in (np.zeros((3, 1, 9)), np.zeros((3, 2, 8)), np.zeros((2, 1, 8)), np.zeros(8)):
+        given_blocks = {**blocks, 1: wrong[..., :1]}
+        if given_blocks[1].shape == blocks[1].shape:
+            given_blocks[1] = wrong
+        with pytest.raises(RangeError, match=r"party 1 declared blocks of shape \(3, 1, \d\) .* this one has \("):
+            share_contexts(session, given_blocks, given)
+    with pytest.raises(ConfigError, match="party 1 owns this input"):
+        share_contexts(session, {0: blocks[0]}, given)
+    with pytest.raises(MaskedError, match="owners of blocks"):
+        share_contexts(session, blocks, settings(owners=1))
+
+
+def test_blocks_cover_every_feature_once() -> None:
+    for parties in (2, 3, 5, 7):
+        blocks = feature_blocks(20, parties)
+        assert np.concatenate([np.arange(20)[part] for part in blocks]).tolist() == list(range(20))
+        assert {part.stop - part.start for part in blocks} <= {20 // parties, -(-20 // parties)}
+
+
+def test_scores_as_large_as_they_can_be_do_not_wrap(parties: int) -> None:
+    """Contexts of norm 1/10 that always pay: the regression predicts 5 for a unit context, far beyond any reward."""
+    small, unit = np.zeros((1, 8)), np.zeros((1, 8))
+    small[0, 0], unit[0, 0] = 0.1, 1.0
+    episode = Episode(np.concatenate([np.repeat(small, 100, axis=0), unit]), np.ones((101, 1)))
+    given = Settings(arms=1, dim=8, owners=parties, division=Division.TABLE_NEWTON, steps=101)
+    world = World([episode], given)
+    session = Session.simulate(
+        parties, InsecureSeededDealer(parties, 1), clients={PULLER: world.puller(), PAYER: world.payer()}
+    )
+    play, twin, largest = Play(session, given), LinearBandit(1, 1, 8), 0.0
+    for contexts in world.contexts:
+        play.turn(split(contexts, parties))
+        largest = float(twin.predictions(contexts).max())
+        twin.update(contexts, np.zeros((1, 1), int), np.ones((1, 1)))
+    assert largest > 4.9
+    table = play.state.words()["table"].sum(axis=0, dtype=np.uint64).view(np.int64) * 2.0**-20
+    assert np.abs(table[:, :, 8] - twin.weights).max() < 1e-2
+
+
+@pytest.mark.parametrize("argmax", Argmax)
+def test_large_scores_are_compared_without_a_wrap(argmax: Argmax, parties: int) -> None:
+    """Predictions of -10 to 10 for four arms; the largest wins whatever its place."""
+    weights = np.zeros((4, 4, 8))
+    for r in range(4):
+        weights[r, :, 0] = np.roll([10.0, -10.0, 9.99, 0.0], r)
+    start = LinearBandit(4, 4, 8)
+    start.weights = weights
+    given = settings(replicas=4, eps=0.0, argmax=argmax, steps=400, owners=parties)
+    secret = Parts(parties, given, start=start)
+    x = np.zeros((4, 1, 8))
+    x[..., 0] = 1.0
+    for block, sign in enumerate((1.0, -1.0)):
+        chosen = secret.decide(sign * x, block).argmax(axis=-1)[:, 0]
+        assert chosen.tolist() == [(r + block) % 4 for r in range(4)]
+
+
+def test_a_run_longer_than_its_settings_allow_is_refused() -> None:
+    """Predictions grow with the square root of the steps; the comparison is as wide as the declared steps need."""
+    with pytest.raises(MaskedError, match="step"):
+        Simulation(ENVIRONMENT, settings(steps=10), parties=2, steps=11, seed=1)
