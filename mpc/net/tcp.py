@@ -22,7 +22,7 @@ from .joining import Address, call, check_loopback, listen, take_calls
 from .transport import DEFAULT_TIMEOUT, Stamp, check_timeout
 
 _SMALL = 1 << 16  # fits both sockets' buffers twice over
-_MOMENT = 30_000  # nanoseconds
+_MOMENT = 30_000  # nanoseconds in which a peer that has a core of its own often answers
 _LAST_WORDS = 0.5  # seconds in which a node that stops with an error is heard out
 _FAREWELL = 2.0  # seconds that a party which has ended waits for the others to end
 
@@ -37,6 +37,7 @@ class _Mesh:
         self._peers = peers
         self._timeout = timeout
         self._closed = False
+        self._moment = _MOMENT if parties <= (os.cpu_count() or 1) else 0
         self._unsent: dict[int, memoryview] = {}  # of frames under way when a round failed
         for sock in peers.values():
             sock.setblocking(True)
@@ -64,7 +65,7 @@ class _Mesh:
         sock, done, checked = self._peers[peer], 0, False
         while done < len(into) or not checked:
             try:
-                count = _soon(sock, into[done:]) or sock.recv_into(into[done:])
+                count = self._soon(sock, into[done:]) or sock.recv_into(into[done:])
             except BlockingIOError:
                 raise self._silent(peer, stamp) from None
             except OSError as error:
@@ -75,6 +76,18 @@ class _Mesh:
             if not checked and done >= HEADER_BYTES:
                 self._judge(peer, into, done, stamp)
                 checked = True
+
+    def _soon(self, sock: socket.socket, into: memoryview) -> int:
+        """What comes within a moment, 0 if nothing does: sleeping and waking up takes longer than many an answer."""
+        deadline = time.perf_counter_ns() + self._moment
+        while self._moment:
+            try:
+                return sock.recv_into(into, 0, socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                if time.perf_counter_ns() > deadline:
+                    break
+                os.sched_yield()
+        return 0
 
     def _judge(self, peer: int, got: memoryview, done: int, stamp: Stamp) -> None:
         header = unpack(got[:HEADER_BYTES], peer, self.parties)
@@ -187,18 +200,6 @@ class _Mesh:
             if not ready or not wait:
                 break
         return heard
-
-
-def _soon(sock: socket.socket, into: memoryview) -> int:
-    """What comes within a moment, 0 if nothing does: a peer often answers sooner than a process can sleep and wake."""
-    deadline = time.perf_counter_ns() + _MOMENT
-    while True:
-        try:
-            return sock.recv_into(into, 0, socket.MSG_DONTWAIT)
-        except BlockingIOError:
-            if time.perf_counter_ns() > deadline:
-                return 0
-            os.sched_yield()
 
 
 class Tcp(_Mesh):

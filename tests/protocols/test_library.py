@@ -37,7 +37,7 @@ def made(**changes: Any) -> PrivateContextualBandit:
 def regressions(*bandits: PrivateContextualBandit) -> np.ndarray:
     """[P_a; w_a'] in the clear, from the shares of all parties."""
     words = np.concatenate([bandit._service.held.table for bandit in bandits])
-    return words.sum(axis=0, dtype=np.uint64).view(np.int64)[0] * 2.0**-bandits[0].settings.state_bits
+    return words.sum(axis=0, dtype=np.uint64).view(np.int64)[0] * 2.0 ** -bandits[0].settings.state_bits
 
 
 def taught(rows: np.ndarray, arms: np.ndarray, rewards: np.ndarray, n_arms: int = 4) -> np.ndarray:
