@@ -96,7 +96,9 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
     how.add_argument("--argmax", default=Argmax.PAIRS.value, help=f"{_values(Argmax)} (pairs)")
     how.add_argument("--truncation", default=Truncation.EXACT.value, help=f"{_values(Truncation)} (exact)")
     how.add_argument("--fraction-bits", type=int, default=20, help="of contexts, rewards and scores (20)")
-    how.add_argument("--state-bits", type=int, help="of the regressions (as --fraction-bits)")
+    how.add_argument(
+        "--state-bits", type=int, help="of the regressions, at least (as --fraction-bits; more for long runs)"
+    )
     refresh = "decisions after which the regressions are brought back to the exact sums (as it takes; 0: never)"
     how.add_argument("--refresh", type=int, metavar="N", help=refresh)
 

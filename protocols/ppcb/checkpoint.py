@@ -38,7 +38,8 @@ class Checkpoint:
         path = checkpoint_at(folder, self.done)
         fresh = path.with_suffix(".new")
         facts = np.frombuffer(json.dumps({"format": _FORMAT, "done": self.done, **self.facts}).encode(), np.uint8)
-        with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        fresh.unlink(missing_ok=True)
+        with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb") as file:
             np.savez(file, facts=facts, **self.arrays)  # type: ignore[arg-type]
             file.flush()
             os.fsync(file.fileno())

@@ -109,7 +109,7 @@ def launched(
                     launch(owners, how.parties, clients=clients, environment=environment_, timeout=how.timeout)
     except KeyboardInterrupt as stop:
         interrupted = stop
-    done = _common(how)
+    done = _common(settings, how)
     if not done:
         raise interrupted or ConfigError(f"no party kept anything in {how.keep}")
     return result_of(settings, how, replace(task, start=done), episodes, planned, scratch)
@@ -126,12 +126,14 @@ def prepared(environment: Environment, settings: Settings, how: Launch) -> Task:
     decisions = how.steps // settings.batch
     task = Task(settings, how.parties, decisions, 0, every, how.keep, facts, how.material, how.session)
     if how.resume:
-        start = _common(how)
+        start = _common(settings, how)
         if not start:
             raise ConfigError(f"there is no checkpoint of all parties in {how.keep}: run without --resume")
         for party in range(how.parties):
             kept = Checkpoint.load(checkpoint_at(how.keep / f"party-{party}", start))
             kept.check(settings=settings, **facts)
+        if how.material is None and not (how.keep / "coin.key").is_file():
+            raise ConfigError(f"{how.keep} holds no coin.key, so the run cannot go on with its coins: start it anew")
         with (how.keep / "arms.bin").open("r+b") as log:
             log.truncate(8 * settings.replicas * settings.batch * start)
         return replace(task, start=start)
@@ -151,13 +153,14 @@ def _coin_file(how: Launch) -> Path:
     return path
 
 
-def _common(how: Launch) -> int:
-    """The last decision that all parties have a checkpoint of; 0 if there is none."""
+def _common(settings: Settings, how: Launch) -> int:
+    """The last decision that all parties have a checkpoint of, and the puller a note; 0 if there is none."""
     each = [
         {int(path.stem.split("-")[1]) for path in checkpoints(how.keep / f"party-{party}")}
         for party in range(how.parties)
     ]
-    return max(set.intersection(*each), default=0)
+    noted = len(arms_of(Task(settings, how.parties, 0, 0, 1, how.keep, {})))
+    return max((done for done in set.intersection(*each) if done <= noted), default=0)
 
 
 def result_of(

@@ -262,7 +262,8 @@ class PrivateContextualBandit:
         """Write, for each party here, a file with its own shares and what is public, that only this user can read.
 
         In one process also one with what the puller knows.  They lie in folders of their own, party-0 to party-N-1 and
-        puller, so that each can be given to its owner; whoever has all of them has everything.  No seed is among them.
+        puller, so that each can be given to its owner; whoever has all of them has everything.  No seed is among them,
+        but what a seeded bandit saves follows from its seed: that is a simulation, and protects nothing.
         On a network all parties save at the same point, and the first time agree on a name for the bandit, in a round.
         """
         service = self._service

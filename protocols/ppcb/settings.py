@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from enum import Enum
 from functools import cached_property
@@ -16,7 +17,8 @@ from mpc.ops import Lines
 from mpc.ring import VALUE_BITS
 
 _MOST_ARMS_PUBLISHED = 300
-_PUBLISHED_RECIPROCAL = 500.0
+_PUBLISHED_RECIPROCAL = 256.0
+_BATCH_SPREAD = 256.0  # of a batch's eigenvalues, at 20 fraction bits: what Newton's inversion bears
 _SLACK = 2.0**-7  # how far rounding may carry 1 + x'u below 1 or above its bound
 
 
@@ -119,9 +121,9 @@ class Settings:
             raise RangeError(f"{self.arms} arms are more than {most}, for which comparisons fit in memory{cure}")
         if not (0 < self.ridge < math.inf and 0 < self.bound < math.inf and 0 <= self.alpha < math.inf):
             raise RangeError(f"ridge {self.ridge:g}, bound {self.bound:g} and alpha {self.alpha:g} must be positive")
-        if not (2 <= self.fraction_bits <= 30 and self.fraction_bits <= self.state_bits <= 2 * self.fraction_bits):
+        if not (10 <= self.fraction_bits <= 30 and self.fraction_bits <= self.state_bits <= 2 * self.fraction_bits):
             raise RangeError(
-                f"{self.fraction_bits} fraction bits and {self.state_bits} of the state: from 2 to 30, and for the "
+                f"{self.fraction_bits} fraction bits and {self.state_bits} of the state: from 10 to 30, and for the "
                 "state at least as many and at most twice as many"
             )
         if self.variant is Variant.PUBLISHED:
@@ -136,6 +138,7 @@ class Settings:
             )
         self._check_reciprocal()
         self._check_ranges()
+        self._check_precision()
         ops.Keys(self.arms, self.score_bits, self.eps)  # refuses more arms than fit
 
     def _check_ranges(self) -> None:
@@ -146,9 +149,11 @@ class Settings:
             "u u'": 2 * s + 2 * u,
             "u (r - s)": f + s + self.value_bits + u,
             "g u (r - s)": f + s + self.value_bits + u,
+            "g u u'": self.factor_scale + s + 2 * u,
         }
         if self.refresh:
             widest["sum x x'"] = 2 * f + math.ceil(math.log2(self.steps * max(1.0, self.norm**2) + self.ridge)) + 1
+            widest["W w"] = f + s + math.ceil(math.log2(self.steps * max(1.0, self.norm)))
         if self.batch > 1:
             widest["G u"] = f + s + self.value_bits + u + math.ceil(math.log2(self.batch))
         name = max(widest, key=lambda key: widest[key])
@@ -156,6 +161,19 @@ class Settings:
             raise RangeError(
                 f"{name} needs {widest[name]} bits of {VALUE_BITS}: use fewer state_bits or fraction_bits, declare "
                 "fewer steps, or a larger ridge"
+            )
+
+    def _check_precision(self) -> None:
+        """What the words hold is fine enough for P to stay positive definite."""
+        cure = "declare a smaller bound or a larger ridge"
+        if self.division is not Division.NEWTON and self.lines.bits - self.segments >= self.fraction_bits:
+            raise RangeError(f"1 + x'u may reach {self.upper:.4g}: too far for {2**self.segments} lines, {cure}")
+        if self.lasts < 1:
+            raise RangeError(f"P is as small as a unit in the last place of {self.state_bits} state bits: {cure}")
+        spread = 1.0 + self.batch * self.norm**2 / self.ridge
+        if self.batch > 1 and spread > _BATCH_SPREAD * 2.0 ** min(0, self.fraction_bits - 20):
+            raise RangeError(
+                f"a batch of {self.batch} spreads its eigenvalues by {spread:.4g}: smaller batches, or {cure}"
             )
 
     def _check_reciprocal(self) -> None:
@@ -192,16 +210,35 @@ class Settings:
         eigenvalue is in danger from about 2^(2/3 state_bits) ridge / norm^2 contexts on, as measured at 10 to 14
         bits.  Half of that.
         """
-        return max(1, int(0.5 * 2.0 ** (2.0 * self.state_bits / 3.0) * self.ridge / self.norm**2))
+        walk = 0.5 * 2.0 ** (2.0 * self.state_bits / 3.0) * self.ridge / self.norm**2
+        return int(min(walk, self._represented))
+
+    @property
+    def _represented(self) -> float:
+        """How many such contexts leave P 8 units of rounding in every direction; a refresh cannot mend more."""
+        return (2.0**self.state_bits / (8.0 * math.sqrt(self.dim)) - self.ridge) / self.norm**2
 
     def for_run(self, owners: int, steps: int) -> Settings:
-        """These settings for a run of so many owners and contexts: refreshed as often as it takes, if it takes any."""
+        """These settings for a run of so many owners and contexts: more state bits, or refreshes, if it takes them."""
         if steps > self.steps:
             raise RangeError(f"a run of {steps} steps, and ranges that hold for {self.steps}: declare more `steps`")
         given = replace(self, owners=owners)
         if given.refresh is not None or given.variant is Variant.PUBLISHED or steps <= given.lasts:
             return given
-        return replace(given, refresh=max(1, given.lasts // (4 * given.batch)))
+        for bits in range(given.state_bits + 1, 31):
+            with suppress(RangeError):
+                longer = replace(given, state_bits=bits)
+                if steps <= longer.lasts:
+                    return longer
+        for bits in range(30, given.state_bits - 1, -1):
+            with suppress(RangeError):
+                often = replace(given, state_bits=bits)
+                if steps <= often._represented:
+                    return replace(often, refresh=max(1, often.lasts // (4 * often.batch)))
+        raise RangeError(
+            f"{steps} contexts of norm up to {given.norm:.4g} are more than P has bits for: a shorter run, a smaller "
+            "bound, or a larger ridge"
+        )
 
     @cached_property
     def norm(self) -> float:

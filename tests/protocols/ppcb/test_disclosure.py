@@ -28,7 +28,7 @@ CHANGES: list[dict[str, Any]] = [
     {"division": Division.NEWTON},
     {"argmax": Argmax.TOURNAMENT},
     {"argmax": Argmax.CIRCUIT},
-    {"state_bits": 28, "division": Division.TABLE_NEWTON, "batch": 3, "delay": 1, "refresh": 4},
+    {"state_bits": 28, "division": Division.TABLE_NEWTON, "batch": 3, "delay": 1, "refresh": 4, "steps": 4000},
     {"variant": Variant.PUBLISHED},
     {"truncation": Truncation.PUBLISHED},
 ]

@@ -28,8 +28,8 @@ REFINED = Division.TABLE_NEWTON
         ({}, 1e-4, 5),
         ({"division": REFINED}, 1e-4, 3),
         ({"state_bits": 28}, 2e-5, 5),
-        ({"state_bits": 28, "division": REFINED, "refresh": 40}, 4e-6, 2),
-        ({"state_bits": 28, "division": REFINED, "refresh": 40}, 4e-6, 5),
+        ({"state_bits": 28, "division": REFINED, "refresh": 40, "steps": 4000}, 4e-6, 2),
+        ({"state_bits": 28, "division": REFINED, "refresh": 40, "steps": 4000}, 4e-6, 5),
         ({"batch": 4}, 1e-4, 2),
         ({"batch": 4}, 1e-4, 5),
         ({"batch": 4, "state_bits": 28}, 2e-5, 3),
@@ -117,7 +117,7 @@ def test_a_block_of_one_context_over_and_over(parties: int) -> None:
 @pytest.mark.parametrize("bits", [20, 28])
 def test_a_refresh_brings_a_perturbed_state_back(bits: int, parties: int) -> None:
     """Noise of 1e-3 on every entry of P and w is gone after two iterations, up to rounding."""
-    simulation = finished(settings(refresh=1000, state_bits=bits), parties, 60)
+    simulation = finished(settings(refresh=1000, state_bits=bits, steps=4000), parties, 60)
     play, wanted = simulation.play, regressions_of(exact(simulation))
     noise = np.random.default_rng(2).normal(scale=1e-3, size=wanted.shape)
     play.state.table = play.state.table + play.session.share(noise, owner=1, scale=bits)
@@ -130,7 +130,7 @@ def test_a_refresh_brings_a_perturbed_state_back(bits: int, parties: int) -> Non
 
 
 def test_each_iteration_of_a_refresh_squares_the_error() -> None:
-    simulation = finished(settings(refresh=1000, state_bits=28), 2, 60)
+    simulation = finished(settings(refresh=1000, state_bits=28, steps=4000), 2, 60)
     play, before = simulation.play, []
     noise = np.random.default_rng(2).normal(scale=1e-3, size=(3, 4, 9, 8))
     play.state.table = play.state.table + play.session.share(noise, scale=28)
