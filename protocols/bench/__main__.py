@@ -1,6 +1,8 @@
 """`scripts/bench ops`: every operation over memory, tcp and gloo, beside plaintext and CrypTen.
 
 `scripts/bench ppcb`: a step of the private contextual bandit.
+
+`scripts/bench linucb`: a pull of the outsourced linear bandit, with Paillier and on shares.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from mpc.launch import launch
 from mpc.session import Session
 from offline import deal
 
-from . import bandit, peer
+from . import bandit, linucb, peer
 from .cases import Case, cases
 from .measure import WARM_UPS, Prepared, Row, plan_case, time_case, time_dealing, time_plain
 from .report import as_json, as_markdown, missed, save
@@ -33,6 +35,7 @@ _EXAMPLES = """examples:
   scripts/bench ops --quick --json -     small sizes, few repeats, one JSON document on stdout, no file
   scripts/bench ops --no-peer            without CrypTen
   scripts/bench ppcb                     the bandit's step; writes benchmarks/ppcb.json and ppcb.md
+  scripts/bench linucb                   the outsourced bandit's pull; writes benchmarks/linucb.json and linucb.md
 """
 
 
@@ -44,7 +47,7 @@ def main() -> None:
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("what", choices=["ops", "ppcb"], help="what to measure")
+    parser.add_argument("what", choices=["ops", "ppcb", "linucb"], help="what to measure")
     parser.add_argument("--quick", action="store_true", help="small sizes and few repeats: does it run, not how fast")
     parser.add_argument(
         "--json", metavar="FILE", help="write the rows to FILE ('-': stdout) and nothing to benchmarks/"
@@ -57,7 +60,7 @@ def main() -> None:
     )
     options = parser.parse_args()
     try:
-        (_bandit if options.what == "ppcb" else _operations)(options)
+        {"ops": _operations, "ppcb": _bandit, "linucb": _linear}[options.what](options)
     except MaskedError as error:
         print(f"error: {error}", file=sys.stderr)
         raise SystemExit(2) from None
@@ -68,17 +71,27 @@ def main() -> None:
 def _bandit(options: argparse.Namespace) -> None:
     rows, simulated, peers, note = bandit.measure(quick=options.quick, with_peer=not options.no_peer)
     document, page = bandit.as_json(rows, simulated, peers), bandit.as_markdown(rows, simulated, note)
+    _tell(options, "ppcb", document, page, bandit.missed(rows, simulated))
+
+
+def _linear(options: argparse.Namespace) -> None:
+    rows, long = linucb.measure(quick=options.quick)
+    _tell(options, "linucb", linucb.as_json(rows, long), linucb.as_markdown(rows, long), linucb.missed(rows, long))
+
+
+def _tell(options: argparse.Namespace, name: str, document: str, page: str, missed_: list[str]) -> None:
+    """Print and write a benchmark of one page, and say which goals it missed."""
     if options.json == "-":
         print(document)
     elif options.json:
         _write(Path(options.json), document)
     else:
         Path("benchmarks").mkdir(exist_ok=True)
-        _write(Path("benchmarks/ppcb.json"), document)
-        _write(Path("benchmarks/ppcb.md"), page.rstrip())
+        _write(Path(f"benchmarks/{name}.json"), document)
+        _write(Path(f"benchmarks/{name}.md"), page.rstrip())
         print(page)
-        _say("written: benchmarks/ppcb.json, benchmarks/ppcb.md")
-    for line in bandit.missed(rows, simulated) if not options.quick else []:
+        _say(f"written: benchmarks/{name}.json, benchmarks/{name}.md")
+    for line in missed_ if not options.quick else []:
         _say(f"goal missed: {line}")
 
 

@@ -1,0 +1,196 @@
+"""`masked run|launch linucb-ds` and `spectralucb-ds`: a linear bandit that its owner outsources, and its reference."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import tempfile
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from bandits.coins import Noise
+from bandits.linear_problem import LinearProblem, ProblemError, load_arms, load_theta
+from bandits.movielens import movielens, spectral_movielens
+from bandits.oful import Confidence
+from bandits.spectral import neighbour_graph, spectral_problem
+from mpc.errors import ConfigError
+from offline import Plan
+
+from ..linucb_ds.classic_run import play_classic
+from ..linucb_ds.mpc_launch import Launch, launched
+from ..linucb_ds.mpc_result import Run
+from ..linucb_ds.mpc_settings import Settings
+from ..linucb_ds.mpc_simulate import plan_of, simulate
+from ..linucb_ds.report import classic_document, classic_text, document, text
+from ..progress import Progress
+from .operation import natural
+
+LINUCB, SPECTRAL = "linucb-ds", "spectralucb-ds"
+CLASSIC, MPC = "classic", "mpc"
+MOVIELENS = "movielens"
+_EXAMPLES = """examples:
+  masked {how} {program} --arms-file arms.npy --theta theta.npy --budget 200
+  masked {how} {program} --data movielens --data-dir DIR --dim 5 --arms 50 --user 7 --budget 200
+  masked {how} {program} ... --hide-arms                on shares, and nobody learns an arm
+  masked {how} {program} ... --mode classic --bits 2048  the published protocol, with Paillier
+  masked {how} {program} ... --json                     one JSON document for other tools
+"""
+Player = Callable[[argparse.Namespace, LinearProblem], tuple[dict[str, Any], str]]
+"""Plays a run in one mode: its document, and its text."""
+
+
+def register(run: Any, launch: Any) -> None:
+    """Add both programs to `run` and `launch`."""
+    for program, what in ((LINUCB, "LinUCB"), (SPECTRAL, "SpectralUCB on a graph of the arms")):
+        for programs, how, more in (
+            (run, "run", "all roles in this process"),
+            (launch, "launch", "a process for each role"),
+        ):
+            parser = programs.add_parser(
+                program, help=f"{what} that its owner outsources", description=f"{what}, outsourced: {more}.",
+                epilog=_EXAMPLES.format(how=how, program=program),
+                formatter_class=argparse.RawDescriptionHelpFormatter,
+            )  # fmt: skip
+            _options(parser, program, processes=how == "launch")
+
+
+def add_problem(parser: argparse.ArgumentParser, program: str) -> None:
+    """The options that a problem and its settings are made of."""
+    game = parser.add_argument_group("the bandit")
+    game.add_argument("--arms-file", type=Path, help="(K, d) arms: .npy, .csv or .txt")
+    game.add_argument("--theta", type=Path, help="(d,) theta, the data owner's secret: .npy, .csv or .txt")
+    game.add_argument("--data", choices=[MOVIELENS], help="movies as arms, a user as theta, instead of files")
+    game.add_argument("--data-dir", type=Path, help="the folder with u.data of MovieLens 100K")
+    game.add_argument("--dim", type=int, help="latent dimensions (5; of the movies' graph 10)")
+    game.add_argument("--arms", type=int, default=50, help="how many movies (50)")
+    game.add_argument("--user", type=int, default=0, help="whose ratings theta stands for (0)")
+    if program == SPECTRAL:
+        game.add_argument("--neighbours", type=int, default=10, help="nearest arms that each is joined to (10)")
+    game.add_argument("--gamma", type=float, default=1.0, help="the regulariser (1)")
+    game.add_argument("--delta", type=float, default=0.01, help="how often confidence may fail (0.01)")
+    game.add_argument("--noise", type=float, default=1.0, help="R, the size of the noise of a reward (1)")
+    game.add_argument("--noise-kind", choices=[kind.value for kind in Noise], default=Noise.SIGN.value, help="(sign)")
+    run = parser.add_argument_group("the run")
+    shown = run.add_mutually_exclusive_group()
+    shown.add_argument("--reveal", choices=["arms"], help="the computing parties learn the arms, as P does (default)")
+    shown.add_argument("--hide-arms", action="store_true", help="nothing but the cumulative reward comes out")
+    run.add_argument("--budget", type=int, default=200, help="N, how many pulls are paid for (200)")
+    run.add_argument("--parties", type=int, default=2, help="computing parties of mode mpc (2)")
+
+
+def planned(options: argparse.Namespace, program: str) -> Plan:
+    """What a pull on shares draws."""
+    return plan_of(_settings(options, problem_of(options, program)), options.parties)
+
+
+def _options(parser: argparse.ArgumentParser, program: str, *, processes: bool) -> None:
+    add_problem(parser, program)
+    parser.add_argument("--mode", choices=[CLASSIC, MPC], default=MPC, help="as published, or on shares (mpc)")
+    parser.add_argument(
+        "--seed", type=natural, default=1, help="of the first arm and the noise; in 'run' of everything (1)"
+    )
+    parser.add_argument("--bits", type=int, default=2048, help="of the keys of mode classic (2048)")
+    parser.add_argument("--out", type=Path, help=f"folder of result.json (runs/{program}; none with --json)")
+    parser.add_argument("--json", action="store_true", help="print one JSON document instead of text")
+    if processes:
+        where = parser.add_argument_group("processes")
+        where.add_argument("--timeout", type=float, default=60.0, help="seconds until a silent peer is lost (60)")
+        where.add_argument("--material", type=Path, help="draw from the stores below this directory; no dealer then")
+        where.add_argument("--session", default="local", help="the session the stores were dealt for (local)")
+    players: dict[str, Player] = {
+        CLASSIC: partial(_classic, processes=processes),
+        MPC: _launched if processes else _simulated,
+    }
+    parser.set_defaults(run=partial(_run, program, players))
+
+
+def problem_of(options: argparse.Namespace, program: str) -> LinearProblem:
+    """Arms, theta and constants as the options name them."""
+    constants = {"gamma": options.gamma, "delta": options.delta, "noise": options.noise}
+    files = options.arms_file is not None or options.theta is not None
+    if files == (options.data is not None):
+        raise ConfigError("name --arms-file and --theta, or --data movielens with --data-dir")
+    try:
+        if not files:
+            if options.data_dir is None:
+                raise ConfigError("--data movielens needs the folder of its u.data: name it with --data-dir")
+            size = {"arms": options.arms, "user": options.user, **constants}
+            if program == LINUCB:
+                return movielens(options.data_dir, dim=options.dim or 5, **size)
+            return spectral_movielens(options.data_dir, dim=options.dim or 10, neighbours=options.neighbours, **size)
+        if options.arms_file is None or options.theta is None:
+            raise ConfigError("--arms-file and --theta go together: name both")
+        arms, theta = load_arms(options.arms_file), load_theta(options.theta)
+        if program == LINUCB:
+            return LinearProblem(arms, theta, Confidence.of(arms, theta, **constants))
+        if arms.shape[1:] != theta.shape:
+            raise ConfigError(
+                f"arms of shape {arms.shape} and theta of shape {theta.shape}: both need the same dimension"
+            )
+        return spectral_problem(neighbour_graph(arms, options.neighbours), arms @ theta, **constants)
+    except ProblemError as error:
+        raise ConfigError(str(error)) from error
+
+
+def _run(program: str, players: dict[str, Player], options: argparse.Namespace) -> None:
+    if options.budget < 1:
+        raise ConfigError(f"a budget is at least 1 pull, not {options.budget}")
+    if options.seed >> 128:
+        raise ConfigError("a seed lies between 0 and 2^128 - 1")
+    if options.mode == CLASSIC and options.hide_arms:
+        raise ConfigError("--hide-arms is of --mode mpc: in the published protocol P knows the arms it pulls")
+    if options.mode == MPC and options.parties < 2:
+        raise ConfigError(f"secret sharing needs at least 2 parties, not {options.parties}")
+    out: Path | None = options.out or (None if options.json else Path("runs") / program)
+    facts, said = players[options.mode](options, problem_of(options, program))
+    facts = {"program": program, **facts}
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        whole = {**facts, "options": _plain(options), "python": platform.python_version()}
+        (out / "result.json").write_text(json.dumps(whole, indent=1) + "\n")
+        said += f"\n\nwritten: {out / 'result.json'}"
+    print(json.dumps(facts, indent=1) if options.json else said)
+
+
+def _plain(options: argparse.Namespace) -> dict[str, Any]:
+    """The options as JSON takes them."""
+    kept = {name: value for name, value in vars(options).items() if name not in ("run", "command", "json")}
+    return {name: str(value) if isinstance(value, Path) else value for name, value in kept.items()}
+
+
+def _settings(options: argparse.Namespace, problem: LinearProblem) -> Settings:
+    return Settings.of(problem, options.budget, noise=Noise(options.noise_kind), hide=options.hide_arms)
+
+
+def _simulated(options: argparse.Namespace, problem: LinearProblem) -> tuple[dict[str, Any], str]:
+    progress = Progress(options.budget, "pull")
+    run = simulate(
+        problem, _settings(options, problem), parties=options.parties, seed=options.seed, progress=progress
+    )  # fmt: skip
+    progress.end()
+    return _told(options, run)
+
+
+def _launched(options: argparse.Namespace, problem: LinearProblem) -> tuple[dict[str, Any], str]:
+    how = Launch(options.parties, options.seed, options.timeout, options.material, options.session)
+    with tempfile.TemporaryDirectory(prefix="masked-") as scratch:
+        return _told(options, launched(problem, _settings(options, problem), how, Path(scratch)))
+
+
+def _told(options: argparse.Namespace, run: Run) -> tuple[dict[str, Any], str]:
+    return document(run, seed=options.seed), text(run)
+
+
+def _classic(
+    options: argparse.Namespace, problem: LinearProblem, *, processes: bool
+) -> tuple[dict[str, Any], str]:  # fmt: skip
+    progress = Progress(options.budget, "pull")
+    run = play_classic(
+        problem, options.budget, seed=options.seed, noise=Noise(options.noise_kind), bits=options.bits,
+        processes=processes, watch=progress, timeout=options.timeout if processes else 60.0,
+    )  # fmt: skip
+    progress.end()
+    return classic_document(run, seed=options.seed), classic_text(run)

@@ -1,0 +1,180 @@
+"""`masked run|launch linucb-ds` and `spectralucb-ds` as a user meets them: the document, the text, and mistakes."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from protocols.cli import main
+from protocols.commands.linucb import add_problem, planned
+
+Output = pytest.CaptureFixture[str]
+CONTRACT = {
+    "mode", "budget", "cumulative_reward", "reference_cumulative_reward", "arms", "seconds_per_step", "operations",
+    "ledger",
+}  # fmt: skip
+
+MISTAKES: list[tuple[str, str]] = [
+    ("", "name --arms-file and --theta, or --data movielens with --data-dir"),
+    ("--arms-file arms.npy", "--arms-file and --theta go together"),
+    ("--arms-file arms.npy --theta theta.npy --data movielens", "name --arms-file and --theta, or --data movielens"),
+    ("--data movielens", "name it with --data-dir"),
+    ("--data movielens --data-dir nowhere", "there is no u.data of MovieLens 100K in nowhere"),
+    ("--data jester", "invalid choice: 'jester'"),
+    ("FILES --budget 0", "a budget is at least 1 pull, not 0"),
+    ("FILES --budget -3", "a budget is at least 1 pull, not -3"),
+    ("FILES --budget many", "invalid int value: 'many'"),
+    ("FILES --seed -1", "a seed is a whole number from 0"),
+    (f"FILES --seed {1 << 128}", "a seed lies between 0 and 2^128 - 1"),
+    ("FILES --parties 1", "at least 2 parties, not 1"),
+    ("FILES --gamma 0", "gamma 0 must be positive"),
+    ("FILES --gamma nan", "gamma nan must be positive"),
+    ("FILES --delta 1", "delta is a probability between 0 and 1"),
+    ("FILES --noise -1", "the noise -1 at least 0"),
+    ("FILES --noise 1e14", "use a smaller budget, noise"),
+    ("FILES --mode paper", "invalid choice: 'paper'"),
+    ("FILES --mode classic --hide-arms", "--hide-arms is of --mode mpc"),
+    ("FILES --hide-arms --reveal arms", "not allowed with argument"),
+    ("--arms-file nowhere.npy --theta theta.npy", "there is no file nowhere.npy"),
+    ("--arms-file arms.npy --theta long.npy", "both need the same dimension"),
+    ("--arms-file twice.npy --theta theta.npy", "arms 0 and 2 are the same"),
+    ("--arms-file nan.npy --theta theta.npy", "holds NaN or infinite values"),
+    ("--arms-file huge.npy --theta theta.npy", "divide the arms by a constant"),
+    ("--arms-file tiny.npy --theta theta.npy", "scale the arms"),
+    ("--arms-file text.npy --theta theta.npy", "text.npy"),
+    ("FILES --out file", "choose a place that can be used"),
+]
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory with arms and theta, and files that are wrong."""
+    rng = np.random.default_rng(0)
+    arms, theta = rng.normal(size=(6, 3)), rng.normal(size=3)
+    spoilt = arms.copy()
+    spoilt[3, 1] = np.nan
+    for name, values in (
+        ("arms", arms), ("theta", theta), ("long", np.ones(4)), ("twice", arms[[0, 1, 0]]), ("nan", spoilt),
+        ("huge", 1e30 * arms), ("tiny", 1e-30 * arms), ("one", arms[:1]),
+    ):  # fmt: skip
+        np.save(tmp_path / f"{name}.npy", values)
+    (tmp_path / "text.npy").write_text("no numbers")
+    (tmp_path / "file").write_text("a file where a folder is wanted")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def masked(capsys: Output, words: str) -> tuple[int, str, str]:
+    """Exit code, stdout and stderr of a command in this process."""
+    before = {how: signal.getsignal(how) for how in (signal.SIGTERM, signal.SIGHUP)}
+    capsys.readouterr()
+    code: Any = 0
+    try:
+        main(words.replace("FILES", "--arms-file arms.npy --theta theta.npy").split())
+    except SystemExit as stop:
+        code = stop.code
+    finally:
+        for how, handler in before.items():
+            signal.signal(how, handler)
+    said = capsys.readouterr()
+    return code or 0, said.out, said.err
+
+
+def document(capsys: Output, words: str) -> dict[str, Any]:
+    code, out, err = masked(capsys, f"{words} --json")
+    assert code == 0, err
+    return json.loads(out)
+
+
+@pytest.mark.parametrize("program", ["linucb-ds", "spectralucb-ds"])
+def test_one_document(program: str, here: Path, capsys: Output) -> None:
+    facts = document(capsys, f"run {program} FILES --budget 20 --seed 3")
+    assert facts.keys() >= CONTRACT
+    assert (facts["program"], facts["mode"], facts["budget"]) == (program, "mpc", 20)
+    assert facts["cumulative_reward"] == facts["reference_cumulative_reward"]
+    assert len(facts["arms"]) == 20 and set(facts["arms"]) <= set(range(6))
+    assert facts["seconds_per_step"] > 0
+    operations = facts["operations"]
+    assert (operations["rounds"], operations["comparisons"], operations["client_messages"]) == (5 * 19, 15 * 19, 2)
+    assert [(row["role"], row["what"], row["count"]) for row in facts["ledger"]] == [
+        ("everyone", "pulled arm", 1), ("everyone", "noise of a reward", 20), ("everyone", "pulled arm", 19),
+        ("DC", "cumulative reward", 1),
+    ]  # fmt: skip
+    assert document(capsys, f"run {program} FILES --budget 20 --seed 3")["arms"] == facts["arms"]
+    assert document(capsys, f"run {program} FILES --budget 20 --seed 4")["arms"] != facts["arms"]
+
+
+@pytest.mark.parametrize("program", ["linucb-ds", "spectralucb-ds"])
+def test_hidden_arms_are_in_no_document(program: str, here: Path, capsys: Output) -> None:
+    facts = document(capsys, f"run {program} FILES --budget 12 --hide-arms")
+    assert facts.keys() >= CONTRACT
+    assert facts["arms"] is None and facts["first_difference"] is None
+    assert [row["role"] for row in facts["ledger"]] == ["DC"]
+    assert facts["operations"]["truncations"] > 0
+    assert facts["reference_cumulative_reward"] == pytest.approx(facts["cumulative_reward"], abs=12.0)
+
+
+def test_both_modes_pull_the_same_arms(here: Path, capsys: Output) -> None:
+    """One seed, one first arm, one noise; keys of 1024 bits."""
+    published = document(capsys, "run linucb-ds FILES --budget 12 --mode classic --bits 1024")
+    shared = document(capsys, "run linucb-ds FILES --budget 12 --mode mpc --reveal arms")
+    assert published.keys() >= CONTRACT
+    assert published["arms"] == shared["arms"]
+    assert published["cumulative_reward"] == published["reference_cumulative_reward"]
+    assert published["cumulative_reward"] == pytest.approx(shared["cumulative_reward"], abs=1e-4)
+    assert published["operations"]["decryptions"] == 11 * 6 + 2
+    assert {row["role"] for row in published["ledger"]} == {"P", "Comp", "DC"}
+
+
+def test_run_and_launch_print_the_same_document(here: Path, capsys: Output) -> None:
+    run, launched = (document(capsys, f"{how} linucb-ds FILES --budget 15") for how in ("run", "launch"))
+    assert run.keys() == launched.keys()
+    timed = {"seconds_per_step", "offline_seconds_per_step"}
+    assert {key: run[key] for key in run.keys() - timed} == {key: launched[key] for key in run.keys() - timed}
+
+
+def test_text_and_file(here: Path, capsys: Output) -> None:
+    code, out, err = masked(capsys, "run linucb-ds FILES --budget 15 --parties 3")
+    assert code == 0, err
+    assert "15 pulls of 6 arms in 3 dimensions, 3 computing parties: cumulative reward" in out
+    assert "the same arms and the same integer as the fixed-point reference" in out
+    assert "all parties  14 x pulled arm" in out and "DC" in out
+    kept = json.loads((here / "runs/linucb-ds/result.json").read_text())
+    assert len(kept["arms"]) == 15 and kept["options"]["arms_file"] == "arms.npy"
+    code, out, _ = masked(capsys, "run linucb-ds FILES --budget 15 --hide-arms --out here")
+    assert code == 0 and "all parties  nothing" in out and (here / "here/result.json").exists()
+
+
+def test_the_smallest_runs(here: Path, capsys: Output) -> None:
+    assert document(capsys, "run linucb-ds FILES --budget 1")["operations"]["rounds"] == 0
+    for hide in ("", "--hide-arms"):
+        facts = document(capsys, f"run linucb-ds --arms-file one.npy --theta theta.npy --budget 4 {hide}")
+        assert facts["cumulative_reward"] == pytest.approx(facts["reference_cumulative_reward"], abs=1e-9)
+
+
+@pytest.mark.parametrize(("words", "said"), MISTAKES)
+def test_a_mistake_is_one_line_with_the_cure(words: str, said: str, here: Path, capsys: Output) -> None:
+    code, out, complained = masked(capsys, f"run linucb-ds {words}")
+    assert code == 2 and said in complained and "Traceback" not in complained
+    assert complained.strip().splitlines()[-1].count("\n") == 0 and not out
+
+
+def test_a_broken_launch_says_what_is_wrong(here: Path, capsys: Output) -> None:
+    code, _, complained = masked(capsys, "launch linucb-ds FILES --budget 5 --material nowhere")
+    assert code == 2 and complained.startswith("error: ") and complained.count("\n") == 1
+
+
+def test_a_plan_is_what_a_pull_draws(here: Path) -> None:
+    """From the options of a run; hidden arms draw more."""
+    parser = argparse.ArgumentParser()
+    add_problem(parser, "linucb-ds")
+    given = ["--arms-file", "arms.npy", "--theta", "theta.npy", "--parties", "3"]
+    shown, hidden = (planned(parser.parse_args([*given, *more]), "linucb-ds") for more in ([], ["--hide-arms"]))
+    assert (shown.parties, hidden.parties) == (3, 3)
+    assert 0 < shown.step_bytes < hidden.step_bytes
