@@ -17,6 +17,8 @@ import numpy as np
 
 from .linear_problem import ProblemError
 
+_MOST_RANKS = 1 << 27  # a gigabyte
+
 
 class Noise(Enum):
     """How a reward's noise of size R is drawn: a fair sign, as in the paper's experiments, or a normal one."""
@@ -62,11 +64,13 @@ def fresh_seed() -> int:
 
 
 def check_budget(budget: int, arms: int) -> None:
-    """N >= 1 and K >= 1."""
+    """N >= 1, K >= 1, and coins that fit into memory."""
     if budget < 1:
         raise ProblemError(f"a budget is at least 1 pull, not {budget}")
     if arms < 1:
         raise ProblemError(f"at least 1 arm is needed, not {arms}")
+    if budget * arms > _MOST_RANKS:
+        raise ProblemError(f"{budget:,} pulls of {arms:,} arms: at most {_MOST_RANKS:,} pulls times arms, play fewer")
 
 
 def _stream(seed: int, label: str, count: int) -> bytes:

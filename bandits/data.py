@@ -46,11 +46,11 @@ def load(name: str, *, arms: int, dim: int = 20, data: Path | None = None, seed:
 def _mnist(data: Path | None) -> np.ndarray:
     name, checksum = _MNIST
     if data is None:
-        raise DataError("MNIST is not embedded: give the folder that holds its files with --data DIR")
+        raise DataError("MNIST is not embedded: give the folder that holds its files with --data-dir DIR")
     places = [data / name, data / "mnist" / name]
     found = [place for place in places if place.is_file()]
     if not found:
-        raise DataError(f"there is no {name} in {data}: give the folder that holds MNIST's files with --data DIR")
+        raise DataError(f"there is no {name} in {data}: give the folder that holds MNIST's files with --data-dir DIR")
     raw = found[0].read_bytes()
     if hashlib.sha256(raw).hexdigest() != checksum:
         raise DataError(f"{found[0]} is not MNIST as published (its sha256 differs): fetch it again")

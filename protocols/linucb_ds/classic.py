@@ -67,7 +67,6 @@ from .wire import (
 )  # fmt: skip
 
 T = TypeVar("T")
-_LARGEST_BUDGET = 1 << 24
 
 
 class Send(NamedTuple):
@@ -301,12 +300,10 @@ def check_room(comp: PublicKey, customer: PublicKey, bits: int, total_bits: int)
 
 
 def _coins(seed: int, budget: int, problem: PublicProblem, noise: Noise) -> Coins:
-    if budget > _LARGEST_BUDGET:
-        raise ConfigError(f"DC orders {budget:,} pulls: choose at most {_LARGEST_BUDGET:,}")
     try:
         return Coins.draw(seed, budget=budget, arms=len(problem.arms), size=problem.exploration.noise, noise=noise)
     except ProblemError as error:
-        raise ConfigError(str(error)) from error
+        raise ConfigError(f"DC orders {budget:,} pulls, which cannot be played: {error}") from error
 
 
 def _signed_bits(bound: float, scale: int) -> int:

@@ -123,10 +123,10 @@ def simulate(
     resume: go on from the last one.
     """
     kept = latest(folder) if resume and folder is not None else None
-    if kept is None and folder is not None:
+    simulation = Simulation(environment, settings, parties=parties, steps=steps, seed=seed, kept=kept)
+    if kept is None and folder is not None:  # not before the run is known to be one
         for old in checkpoints(folder):
             old.unlink()
-    simulation = Simulation(environment, settings, parties=parties, steps=steps, seed=seed, kept=kept)
     while not simulation.finished:
         simulation.turn()
         stop = progress is not None and not progress(simulation)

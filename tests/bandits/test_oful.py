@@ -93,7 +93,9 @@ def test_coins_follow_from_the_seed_and_are_fair() -> None:
     assert abs(normal.std() - 2.0) < 4 * 2.0 / 8000**0.5 and abs(normal).max() <= 2.0 * Noise.NORMAL.largest
 
 
-@pytest.mark.parametrize(("budget", "arms", "seed"), [(0, 3, 1), (-2, 3, 1), (3, 0, 1), (3, 3, -1), (3, 3, 1 << 128)])
+@pytest.mark.parametrize(
+    ("budget", "arms", "seed"), [(0, 3, 1), (-2, 3, 1), (3, 0, 1), (3, 3, -1), (3, 3, 1 << 128), (1 << 40, 3, 1)]
+)
 def test_coins_of_nothing_are_refused(budget: int, arms: int, seed: int) -> None:
     with pytest.raises(ProblemError, match=r"budget|arm|seed"):
         Coins.draw(seed, budget=budget, arms=arms)
