@@ -10,10 +10,11 @@ A `Source` hands out items in the order of the program.  `offline` implements it
 
 from __future__ import annotations
 
+import hashlib
 import math
-from abc import ABC, abstractmethod
+from abc import ABCMeta, abstractmethod
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -42,7 +43,15 @@ class Field:
         return math.prod(self.shape) * self.dtype.itemsize
 
 
-class Correlation(ABC):
+class _Interned(ABCMeta):
+    """Equal parameters give the same object, so that a step that draws what the one before drew makes nothing new."""
+
+    @lru_cache(maxsize=4096, typed=True)  # noqa: B019 - kinds live on; 1 and 1.0 differ
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        return super().__call__(*args, **kwargs)
+
+
+class Correlation(metaclass=_Interned):
     """A kind of item, with its public parameters.
 
     coins: whether its dealt fields are chances that the result depends on, such as an order or a normal draw, and not
@@ -50,6 +59,11 @@ class Correlation(ABC):
     """
 
     coins: ClassVar[bool] = False
+
+    @cached_property
+    def digest(self) -> bytes:
+        """16 bytes that stand for the kind and its parameters."""
+        return hashlib.blake2b(repr(self).encode(), digest_size=16).digest()
 
     @abstractmethod
     def free(self) -> tuple[Field, ...]:

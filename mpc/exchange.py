@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Mapping
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +29,24 @@ Listener = Callable[[Request, np.ndarray, Any], None]
 
 _LOCAL = Stamp(0, bytes(8), "")
 _ALL = -1  # the destination of what every party gets
+_ROUNDS_KEPT = 4096
+
+
+@dataclass(frozen=True)
+class _Round:
+    """What follows from the kinds and shapes of a round's requests alone, worked out once.
+
+    to: the destination of each.  spans: where the payload of each lies in what goes there.  digest: of all of them.
+    """
+
+    to: tuple[int, ...]
+    spans: tuple[tuple[int, int], ...]
+    digest: bytes
+    reveals: bool
+    met: bool  # whether the parties exchange anything
+    sent: int
+    opened: int
+    hops: int
 
 
 class Exchange:
@@ -51,44 +70,72 @@ class Exchange:
         self._nodes = nodes
         self._clients = clients
         self._listener = listener
+        self._rounds: dict[tuple[tuple[Any, ...], ...], _Round] = {}
 
     def play(self, requests: tuple[Request, ...], program: Any) -> list[Any]:
         """One round: reveals to clients leave first, then all parties exchange, then inputs of clients come in."""
         if not requests:
             return []
-        to = [self._destination(request) for request in requests]
+        kinds = tuple([_signature(request) for request in requests])
         payloads = [self._payload(request) for request in requests]
-        for request in requests:  # before anything is sent: a disclosure counts even if the round then fails
-            if isinstance(request, Reveal):
-                self._session.ledger.record(request.to, request.what, request.share.size, request.why)
-        stamp = self._stamp(requests, program) if self._networked else _LOCAL
+        known = self._rounds.get(kinds) or self._laid_out(kinds, requests, payloads)
+        if known.reveals:  # before anything is sent: a disclosure counts even if the round then fails
+            self._record(requests)
+        stamp = self._stamp(known.digest, program) if self._networked else _LOCAL
         batches: dict[int, list[np.ndarray]] = {}
-        for request, node, payload in zip(requests, to, payloads):
+        for node, payload in zip(known.to, payloads):
             if node < self._parties:
                 batches.setdefault(node, []).append(payload)
-            elif isinstance(request, Reveal) and self._networked:
-                self._transport.send_to_client(node, _reveal_text(request), payload)
+        if known.hops and self._networked:
+            self._tell_clients(requests, known, payloads)
         received: dict[int, np.ndarray] = {}
-        if batches:
+        if known.met:
             self.round += 1
             common = _joined(batches.pop(_ALL, [np.empty((payloads[0].shape[0], 0), np.uint8)]))
             direct = {node: _joined(parts) for node, parts in batches.items()}
             rows, received = self._transport.exchange(stamp, common, direct)
             received[_ALL] = rows
-        self._book(requests, to, payloads)
-        return self._replies(requests, to, payloads, received)
+        self._book(requests, known)
+        return self._replies(requests, known, payloads, received)
+
+    def _laid_out(
+        self, kinds: tuple[tuple[Any, ...], ...], requests: tuple[Request, ...], payloads: list[np.ndarray]
+    ) -> _Round:
+        to = tuple(self._destination(request) for request in requests)
+        spans, ends, sent, opened = [], dict.fromkeys(to, 0), 0, 0
+        for request, node, payload in zip(requests, to, payloads):
+            size = payload.shape[1]
+            spans.append((ends[node], ends[node] + size))
+            ends[node] += size
+            sent += size * (self._parties - 1) if node == _ALL else size
+            opened += size if isinstance(request, Open) else 0
+        hops = sum(node >= self._parties for node in to)
+        reveals = any(isinstance(request, Reveal) for request in requests)
+        known = _Round(to, tuple(spans), _digest(kinds), reveals, hops < len(to), sent, opened, hops)
+        if len(self._rounds) >= _ROUNDS_KEPT:
+            self._rounds.clear()
+        self._rounds[kinds] = known
+        return known
+
+    def _tell_clients(self, requests: tuple[Request, ...], known: _Round, payloads: list[np.ndarray]) -> None:
+        for request, node, payload in zip(requests, known.to, payloads):
+            if node >= self._parties and isinstance(request, Reveal):
+                self._transport.send_to_client(node, _reveal_text(request), payload)
+
+    def _record(self, requests: tuple[Request, ...]) -> None:
+        for request in requests:
+            if isinstance(request, Reveal):
+                self._session.ledger.record(request.to, request.what, request.share.size, request.why)
 
     def _replies(
         self,
         requests: tuple[Request, ...],
-        to: list[int],
+        known: _Round,
         payloads: list[np.ndarray],
         received: dict[int, np.ndarray],
     ) -> list[Any]:
-        replies, at = [], dict.fromkeys(to, 0)
-        for request, node, payload in zip(requests, to, payloads):
-            start = at[node]
-            at[node] = stop = start + payload.shape[1]
+        replies = []
+        for request, node, (start, stop), payload in zip(requests, known.to, known.spans, payloads):
             rows = received[node][:, start:stop] if node in received else None
             reply: Any
             if isinstance(request, Open):
@@ -104,14 +151,9 @@ class Exchange:
         return replies
 
     def _destination(self, request: Request) -> int:
-        if not isinstance(request, (Open, Reveal, Input)):
-            cure = "write 'yield from'" if hasattr(request, "send") else "yield Open, Reveal or Input"
-            raise TypeError(f"a program yielded {type(request).__name__}, which is no request of a round: {cure}")
         if isinstance(request, Open) or (isinstance(request, Reveal) and request.to == EVERYONE):
             return _ALL
         role = request.to if isinstance(request, Reveal) else request.role
-        if not isinstance(role, str):
-            raise ConfigError(f"a role is named by text such as 'party 1', not {role!r}")
         if role in self._nodes:
             return self._nodes[role]
         if role.startswith("party ") and role[6:].isdigit() and int(role[6:]) < self._parties:
@@ -164,24 +206,27 @@ class Exchange:
             shares = self._transport.receive_from_client(node, what, count).view(np.uint64).reshape(1, *request.shape)
         return Share(self._session, shares, request.scale)
 
-    def _book(self, requests: tuple[Request, ...], to: list[int], payloads: list[np.ndarray]) -> None:
-        meter = self._session.meter
+    def _book(self, requests: tuple[Request, ...], known: _Round) -> None:
+        total = self._session.meter.total
+        total.rounds += known.met
+        total.sent_bytes += known.sent
+        total.opened_bytes += known.opened
+        total.client_hops += known.hops
+        total.frame_bytes = self._transport.frame_bytes
         in_round = {}
-        for request, node, payload in zip(requests, to, payloads):
-            size = payload.shape[1]
-            for cost in (meter.total, *request.labels):
-                cost.sent_bytes += size * (self._parties - 1) if node == _ALL else size
+        for request, node, (start, stop) in zip(requests, known.to, known.spans):
+            for cost in request.labels:
+                cost.sent_bytes += (stop - start) * (self._parties - 1 if node == _ALL else 1)
                 if node < self._parties:
                     in_round[id(cost)] = cost
-                    cost.opened_bytes += size if isinstance(request, Open) else 0
+                    cost.opened_bytes += stop - start if isinstance(request, Open) else 0
                 else:
                     cost.client_hops += 1
         for cost in in_round.values():
             cost.rounds += 1
-        meter.total.frame_bytes = self._transport.frame_bytes
 
-    def _stamp(self, requests: tuple[Request, ...], program: Any) -> Stamp:
-        at, signature = position(program), _digest(tuple(map(_signature, requests)))
+    def _stamp(self, signature: bytes, program: Any) -> Stamp:
+        at = position(program)
         trail = self._session.trail
         return Stamp(self.round + 1, signature if trail is None else trail.with_position(signature, at), at)
 
@@ -196,7 +241,7 @@ def _opened(request: Open, rows: np.ndarray, parties: int) -> np.ndarray:
     words = rows.view(dtype).reshape(parties, *request.words.shape[1:])
     if request.apart:
         return words.copy()
-    total = np.bitwise_xor.reduce(words, axis=0) if request.xor else np.add.reduce(words, axis=0, dtype=dtype)
+    total = reduce(np.bitwise_xor if request.xor else np.add, words)  # a few rows: quicker than along an axis
     if request.bits != 8 * dtype.itemsize:
         total = total & ring.narrow_mask(request.bits)
     return np.asarray(total)
@@ -219,10 +264,20 @@ def _signature(request: Request) -> tuple[Any, ...]:
     if isinstance(request, Open):
         return "open", request.words.shape[1:], request.bits, request.xor, request.apart
     if isinstance(request, Reveal):
-        return "reveal", repr(request.share), request.to
-    return "input", request.shape, request.scale, request.role
+        share = request.share
+        kind = ("bits", share.width) if isinstance(share, BinaryShare) else ("scale", share.scale)
+        return "reveal", share.shape, *kind, _role(request.to)
+    if isinstance(request, Input):
+        return "input", request.shape, request.scale, _role(request.role)
+    cure = "write 'yield from'" if hasattr(request, "send") else "yield Open, Reveal or Input"
+    raise TypeError(f"a program yielded {type(request).__name__}, which is no request of a round: {cure}")
 
 
-@lru_cache(maxsize=4096)
+def _role(role: object) -> str:
+    if not isinstance(role, str):
+        raise ConfigError(f"a role is named by text such as 'party 1', not {role!r}")
+    return role
+
+
 def _digest(signature: tuple[Any, ...]) -> bytes:
     return hashlib.blake2b(repr(signature).encode(), digest_size=8).digest()

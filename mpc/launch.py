@@ -23,7 +23,7 @@ from typing import IO
 
 from .client import ClientLink
 from .errors import ConfigError, MaskedError
-from .net.joining import listen
+from .net.joining import listen_in_kernel
 from .net.tcp import Tcp, TcpClient
 from .net.transport import DEFAULT_TIMEOUT, Transport, check_timeout
 
@@ -128,8 +128,9 @@ def launch(
     children: list[_Child] = []
     with contextlib.ExitStack() as open_:
         scratch = open_.enter_context(tempfile.TemporaryDirectory(prefix="masked-"))
-        listeners = [open_.enter_context(listen()) for _ in range(parties)] if transport == "tcp" else []
-        addresses = [sock.getsockname() for sock in listeners]
+        doors = [listen_in_kernel() for _ in range(parties)] if transport == "tcp" else []
+        listeners = [open_.enter_context(sock) for sock, _ in doors]
+        addresses = [address for _, address in doors]
         lifeline_read, lifeline_write = os.pipe()
         open_.callback(os.close, lifeline_write)
         open_.callback(os.close, lifeline_read)

@@ -27,6 +27,10 @@ def mask(bits: int) -> np.uint64:
     return np.uint64((1 << bits) - 1)
 
 
+_DTYPES = [np.dtype(kind) for kind in (np.uint8, np.uint16, np.uint32, np.uint32, *[np.uint64] * 4)]  # by bytes
+
+
+@lru_cache(maxsize=64)
 def narrow_mask(bits: int) -> np.unsignedinteger[Any]:
     """2^bits - 1 in the narrowest type that holds `bits` bits."""
     return dtype_for(bits).type((1 << bits) - 1)
@@ -41,7 +45,7 @@ def dtype_for(bits: int) -> np.dtype[Any]:
     """The narrowest unsigned type of at least `bits` bits."""
     if not 1 <= bits <= 64:
         raise RangeError(f"a ring Z_2^w has w in [1, 64], not {bits}")
-    return np.dtype(np.uint8 if bits <= 8 else np.uint16 if bits <= 16 else np.uint32 if bits <= 32 else np.uint64)
+    return _DTYPES[(bits - 1) >> 3]
 
 
 def spread_bits(words: np.ndarray, bits: int) -> np.ndarray:

@@ -98,6 +98,14 @@ class Session:
             shared[self._first] = words
         return shared
 
+    def plus(self, shared: np.ndarray, words: np.ndarray | np.unsignedinteger[Any]) -> np.ndarray:
+        """Shared words (hosted, *shape) plus public ones, which fit the shape: party 0 adds them."""
+        if self._first is None:
+            return shared
+        total = shared.copy()
+        total[self._first] += words
+        return total
+
     def constant(self, values: Any, scale: int = ring.FRACTION_BITS) -> Share:
         """A share of public real values."""
         return Share(self, self.public(ring.encode(values, scale)), scale)
@@ -116,16 +124,14 @@ class Session:
         The owner gives `values` (numpy or torch; |v| < 2^(62 - scale), and <= bound if declared), the others `shape`.
         """
         words = ring.encode(values, scale, bound=bound) if self._owns(owner, values) else None
-        if self.trail is not None:
-            self.trail.note("scale", scale)
-        return Share(self, self._dealt_out(words, owner, _agreed_shape(words, shape, owner), xor=False), scale)
+        return Share(self, self._dealt_out(words, owner, _agreed_shape(words, shape, owner), scale=scale), scale)
 
     def share_bits(
         self, values: Any = None, *, owner: int = 0, shape: tuple[int, ...] | None = None, width: int = 64
     ) -> BinaryShare:
         """XOR-share non-negative integers below 2^width, or any 64-bit integers at width 64; else as `share`."""
         words = ring.encode_bits(values, width) if self._owns(owner, values) else None
-        shared = self._dealt_out(words, owner, _agreed_shape(words, shape, owner), xor=True)
+        shared = self._dealt_out(words, owner, _agreed_shape(words, shape, owner), scale=None)
         return BinaryShare(self, shared.astype(ring.dtype_for(width)) & ring.narrow_mask(width), width)
 
     def run(self, program: Rounds[T]) -> T:
@@ -172,10 +178,13 @@ class Session:
             raise ConfigError(f"party {owner} owns this input: it must give the values")
         return owner in self.hosted
 
-    def _dealt_out(self, words: np.ndarray | None, owner: int, shape: tuple[int, ...], *, xor: bool) -> np.ndarray:
-        """Each other party's row is its pair stream with the owner; the owner's makes the total right."""
+    def _dealt_out(
+        self, words: np.ndarray | None, owner: int, shape: tuple[int, ...], *, scale: int | None
+    ) -> np.ndarray:
+        """Each other party's row is its pair stream with the owner; the owner's makes the total right, or the XOR."""
+        xor = scale is None
         if self.trail is not None:
-            self.trail.note("share", owner, shape, xor)
+            self.trail.note("share", owner, shape, scale)
         shared = np.zeros((len(self.hosted), *shape), np.uint64)
         row = {party: i for i, party in enumerate(self.hosted)}
         own = shared[row[owner], ...] if owner in row else None  # a view; '...' keeps a scalar an array, which wraps

@@ -7,7 +7,6 @@ next round instead of going on with shares that no longer belong together.
 from __future__ import annotations
 
 import hashlib
-from functools import lru_cache
 
 import numpy as np
 
@@ -26,7 +25,7 @@ class Trail:
 
     def drew(self, item: Correlation) -> None:
         """A correlation with its public parameters."""
-        self._digest.update(_name(item))
+        self._digest.update(item.digest)
 
     def multiplied(self, factor: np.ndarray) -> None:
         """A public factor: its shape and words."""
@@ -39,8 +38,3 @@ class Trail:
         digest.update(signature)
         digest.update(position.encode())
         return digest.digest()
-
-
-@lru_cache(maxsize=4096)
-def _name(item: Correlation) -> bytes:
-    return hashlib.blake2b(repr(item).encode(), digest_size=16).digest()

@@ -52,6 +52,7 @@ class Material(ABC):
     """Hands one party the items of a plan."""
 
     kind: ClassVar[Kind]
+    forks: ClassVar[int] = 0  # since the first process; looked at for each item, where asking for our number is slow
 
     def __init__(
         self,
@@ -78,7 +79,7 @@ class Material(ABC):
         self._index = self._block_items = len(plan.items) * block_steps
         self._corrections: np.ndarray | None = None
         self._offset = 0
-        self._process = os.getpid()
+        self._forks = Material.forks
 
     @abstractmethod
     def _next_block(self) -> tuple[int, np.ndarray | None]:
@@ -97,7 +98,7 @@ class Material(ABC):
                 f"the program draws {describe(item)} where the plan of {self.plan.program!r} has {describe(planned)}: "
                 "make the plan with the arguments of this run, and deal again"
             )
-        if os.getpid() != self._process:
+        if self._forks != Material.forks:
             raise ConfigError("this material was opened by the process this one was forked from: both would use it")
         if self._index == self._block_items:
             self._enter()
@@ -183,3 +184,10 @@ class Material(ABC):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(party={self.party}, program={self.plan.program!r})"
+
+
+def _count_fork() -> None:
+    Material.forks += 1
+
+
+os.register_at_fork(after_in_child=_count_fork)

@@ -157,7 +157,10 @@ def _from_json(value: Any, tables: dict[str, Table]) -> Any:
     if "$bilinear" in value:
         return Bilinear(value["$bilinear"])
     kind = KINDS.get(value["kind"]) or CURVES[value["kind"]]
-    return kind(**{name: _from_json(part, tables) for name, part in value.items() if name != "kind"})
+    names = [part.name for part in fields(kind)]  # type: ignore[arg-type]
+    if value.keys() != {"kind", *names}:
+        raise ValueError(f"not the parameters of {value['kind']}")
+    return kind(*[_from_json(value[name], tables) for name in names])  # in order, as programs name them
 
 
 def _checked(item: Any) -> Correlation:

@@ -15,6 +15,7 @@ DOORS = {
     "dp_accounting": {"bandits/accounting.py"},
     "scipy": {"bandits/accounting.py"},
     "phe": {"protocols/paillier.py"},
+    "cryptography": {"mpc/prg.py", "offline/directory.py", "protocols/sealing.py"},
     "crypten": set(),
     "pickle": set(),
 }

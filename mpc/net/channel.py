@@ -23,7 +23,8 @@ class Channel:
         self._sock = sock
         self._what = what
         sock.settimeout(None)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if sock.family == socket.AF_INET:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def send(self, message: bytes) -> None:
         """Send a message; waits while the receiver is far behind."""

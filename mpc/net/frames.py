@@ -63,6 +63,11 @@ def unpack(raw: bytes | memoryview, peer: int, parties: int | None = None) -> He
     raise Desync(f"what {who} sends is no message of this protocol version: run the same release everywhere")
 
 
+def is_expected(raw: bytes | memoryview, peer: int, stamp: Stamp, length: int) -> bool:
+    """Whether this is the header of the message waited for; if not, `unpack` and `expect` say what it means."""
+    return raw == pack(Kind.DATA, peer, stamp, length)
+
+
 def expect(header: Header, peer: int, stamp: Stamp, length: int, parties: int, me: int) -> None:
     """Raise what a header means that is not the message waited for; ABORT is left to `aborted`."""
     who, we = name(peer, parties), name(me, parties)

@@ -1,4 +1,4 @@
-"""How nodes meet on loopback: one calls, the other answers.  Knows addresses, tokens and greetings; no rounds.
+"""How nodes of one machine meet: one calls, the other answers.  Knows addresses, tokens and greetings; no rounds.
 
 A greeting is a HELLO with the session's token.  The answer is a HELLO with the same token, or an ABORT that says why
 the caller is turned away.  Callers are heard side by side, so that a stranger who says nothing delays nobody.
@@ -9,8 +9,10 @@ from __future__ import annotations
 import contextlib
 import hmac
 import ipaddress
+import secrets
 import selectors
 import socket
+import sys
 import time
 from collections.abc import Iterable
 
@@ -23,6 +25,20 @@ _START = Stamp(0, bytes(8), "joining")
 _CALLERS = 64  # heard at once; the eldest of more is turned away
 
 Address = tuple[str, int]
+"""Host and port; or a name that begins with '@', and 0, for a socket of this machine's kernel."""
+
+
+def listen_in_kernel() -> tuple[socket.socket, Address]:
+    """A listening socket that only this machine has, without the costs of TCP; on loopback where there is no such."""
+    if sys.platform != "linux":
+        sock = listen()
+        host, port = sock.getsockname()
+        return sock, (host, port)
+    address = f"@masked-{secrets.token_hex(16)}", 0
+    sock = socket.socket(socket.AF_UNIX)
+    sock.bind(_place(address))
+    sock.listen(_CALLERS)
+    return sock, address
 
 
 def listen(host: str = "127.0.0.1", port: int = 0) -> socket.socket:
@@ -42,6 +58,8 @@ def listen(host: str = "127.0.0.1", port: int = 0) -> socket.socket:
 def check_loopback(address: Address) -> None:
     """Plain sockets hide nothing, so they stay on this machine."""
     host, port = address
+    if host.startswith("@"):
+        return
     try:
         loopback = host == "localhost" or ipaddress.IPv4Address(host).is_loopback
     except ValueError:
@@ -65,12 +83,12 @@ def call(
     """Connect to a node that may not listen yet; not patient: to one that must be listening already."""
     check_loopback(address)
     while True:
-        sock = socket.socket()
+        sock = socket.socket(_family(address))
         try:
             _prepare(sock)
             sock.settimeout(max(0.1, deadline - time.monotonic()))
-            sock.connect(address)
-            if sock.getsockname() == sock.getpeername():
+            sock.connect(_place(address))
+            if sock.family == socket.AF_INET and sock.getsockname() == sock.getpeername():
                 raise ConnectionError("the kernel connected the socket to itself: nobody listens yet")
             sock.sendall(_greeting(node, token))
             _answer(sock, other, token, parties)
@@ -170,6 +188,15 @@ class _Callers:
     def _forget(self, sock: socket.socket) -> bytearray:
         self._ready.unregister(sock)
         return self._said.pop(sock)
+
+
+def _family(address: Address) -> socket.AddressFamily:
+    return socket.AF_UNIX if address[0].startswith("@") else socket.AF_INET
+
+
+def _place(address: Address) -> str | Address:
+    """An address as the kernel takes it: an abstract name begins with a zero byte."""
+    return "\0" + address[0][1:] if address[0].startswith("@") else address
 
 
 def _prepare(sock: socket.socket) -> None:

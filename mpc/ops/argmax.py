@@ -173,7 +173,7 @@ def _all_pairs(session: Session, keys: Share, width: int, how: Compare) -> Round
     beaten = np.zeros((*lost.words.shape[:-1], arms, arms), np.uint64)
     beaten[..., i, j] = lost.words
     wins = beaten.sum(axis=-2, dtype=np.uint64) - beaten.sum(axis=-1, dtype=np.uint64)
-    wins = wins + session.public(np.broadcast_to(np.arange(arms - 1, -1, -1, dtype=np.uint64), keys.shape))
+    wins = session.plus(wins, np.arange(arms - 1, -1, -1, dtype=np.uint64))
     bits = max(1, (arms - 1).bit_length())
     return (yield from lookup(session, Share(session, wins, 0), indicator(arms - 1, bits)))
 

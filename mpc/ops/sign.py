@@ -75,7 +75,7 @@ def sign_by_tables(session: Session, d: Share, *, width: int = 64) -> Rounds[Sha
 
     t = gather(last, index)
     top = z >> np.uint64(width - 1)
-    return Share(session, session.public(top) + t * (np.uint64(1) - top - top), 0)
+    return Share(session, session.plus(t * (np.uint64(1) - top - top), top), 0)
 
 
 def sign_by_circuit(session: Session, d: Share, *, width: int = 64) -> Rounds[Share]:

@@ -10,6 +10,8 @@ from ..rounds import Open, Rounds
 from ..session import Session
 from ..share import Share
 
+_MIDDLE = np.uint64(1 << 62)
+
 
 def truncate(session: Session, x: Share, bits: int) -> Rounds[Share]:
     """[y] = [x / 2^bits], rounded down or up by an unbiased coin, and `bits` fewer fraction bits.
@@ -27,10 +29,10 @@ def truncate(session: Session, x: Share, bits: int) -> Rounds[Share]:
     """
     _check(bits)
     r, high, top = session.draw(TruncationMask(x.shape, bits))
-    z = yield Open(x.words + session.public(np.full(x.shape, 1 << 62, np.uint64)) + r)
+    z = yield Open(session.plus(x.words + r, _MIDDLE))
     f, rest = np.uint64(bits), np.uint64(64 - bits)
     wrapped = (np.uint64(1) - (z >> np.uint64(63))) * (top.astype(np.uint64) << rest)
-    y = session.public((z >> f) - np.uint64(1 << (62 - bits))) - high + wrapped
+    y = session.plus(wrapped - high, (z >> f) - np.uint64(1 << (62 - bits)))
     return Share(session, y, max(x.scale - bits, 0))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 import numpy as np
 
@@ -55,10 +56,11 @@ class Play:
         self.session.run(refresh(self.session, self.state, self.settings))
 
 
-def feature_blocks(dim: int, parties: int) -> list[slice]:
+@lru_cache(maxsize=64)
+def feature_blocks(dim: int, parties: int) -> tuple[slice, ...]:
     """Which features each owner holds: neighbouring blocks, as equal as they can be."""
     ends = np.cumsum([len(part) for part in np.array_split(np.arange(dim), parties)])
-    return [slice(int(start), int(end)) for start, end in zip([0, *ends[:-1]], ends)]
+    return tuple(slice(int(start), int(end)) for start, end in zip([0, *ends[:-1]], ends))
 
 
 def split(contexts: np.ndarray, parties: int) -> dict[int, np.ndarray]:

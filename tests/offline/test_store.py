@@ -272,13 +272,13 @@ REFUSED_AT_OPENING: dict[str, tuple[Callable[[Path, Path], Any], str]] = {
     ),
     "cursor gone": (lambda home, _: (home / "cursor").unlink(), "cursor cannot be opened"),
     "corrections cut": (
-        lambda home, _: os.truncate(home / "corrections", 4 * BLOCK - 1), "639 bytes instead of 640: it was truncated"
+        lambda home, _: os.truncate(home / "corrections", 4 * BLOCK - 1), "575 bytes instead of 576: it was truncated"
     ),
     "corrections a block short": (
-        lambda home, _: os.truncate(home / "corrections", 3 * BLOCK), "480 bytes instead of 640: it was truncated"
+        lambda home, _: os.truncate(home / "corrections", 3 * BLOCK), "432 bytes instead of 576: it was truncated"
     ),
     "corrections longer": (
-        lambda home, _: (home / "corrections").open("ab").write(b"x") and None, "641 bytes instead of 640.*or extended"
+        lambda home, _: (home / "corrections").open("ab").write(b"x") and None, "577 bytes instead of 576.*or extended"
     ),
     "corrections gone": (lambda home, _: (home / "corrections").unlink(), "corrections cannot be read"),
 }  # fmt: skip
