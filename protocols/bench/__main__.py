@@ -3,6 +3,8 @@
 `scripts/bench ppcb`: a step of the private contextual bandit.
 
 `scripts/bench linucb`: a pull of the outsourced linear bandit, with Paillier and on shares.
+
+`scripts/bench samba`: a step of federated arms, with AES-GCM and on shares.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from mpc.launch import launch
 from mpc.session import Session
 from offline import deal
 
-from . import bandit, linucb, peer
+from . import bandit, linucb, peer, samba
 from .cases import Case, cases
 from .measure import WARM_UPS, Prepared, Row, plan_case, time_case, time_dealing, time_plain
 from .report import as_json, as_markdown, missed, save
@@ -36,6 +38,7 @@ _EXAMPLES = """examples:
   scripts/bench ops --no-peer            without CrypTen
   scripts/bench ppcb                     the bandit's step; writes benchmarks/ppcb.json and ppcb.md
   scripts/bench linucb                   the outsourced bandit's pull; writes benchmarks/linucb.json and linucb.md
+  scripts/bench samba                    a step of federated arms; writes benchmarks/samba.json and samba.md
 """
 
 
@@ -47,7 +50,7 @@ def main() -> None:
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("what", choices=["ops", "ppcb", "linucb"], help="what to measure")
+    parser.add_argument("what", choices=["ops", "ppcb", "linucb", "samba"], help="what to measure")
     parser.add_argument("--quick", action="store_true", help="small sizes and few repeats: does it run, not how fast")
     parser.add_argument(
         "--json", metavar="FILE", help="write the rows to FILE ('-': stdout) and nothing to benchmarks/"
@@ -60,7 +63,7 @@ def main() -> None:
     )
     options = parser.parse_args()
     try:
-        {"ops": _operations, "ppcb": _bandit, "linucb": _linear}[options.what](options)
+        {"ops": _operations, "ppcb": _bandit, "linucb": _linear, "samba": _samba}[options.what](options)
     except MaskedError as error:
         print(f"error: {error}", file=sys.stderr)
         raise SystemExit(2) from None
@@ -77,6 +80,11 @@ def _bandit(options: argparse.Namespace) -> None:
 def _linear(options: argparse.Namespace) -> None:
     rows, long = linucb.measure(quick=options.quick)
     _tell(options, "linucb", linucb.as_json(rows, long), linucb.as_markdown(rows, long), linucb.missed(rows, long))
+
+
+def _samba(options: argparse.Namespace) -> None:
+    results = samba.measure(quick=options.quick)
+    _tell(options, "samba", samba.as_json(results), samba.as_markdown(results), samba.missed(results))
 
 
 def _tell(options: argparse.Namespace, name: str, document: str, page: str, missed_: list[str]) -> None:

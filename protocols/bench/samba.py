@@ -1,0 +1,268 @@
+"""`scripts/bench samba`: a step of SAMBA as published, in the clear, and on shares.
+
+The published protocol is timed twice: in one process, as processor time, beside the plaintext policy and what the
+authors' code took on the same machine; and with a process for each of its K + 3 participants, beside the protocol on
+shares, which is launched as well.  A step is one that chooses: the first K pulls, keys and the sum are not in it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+
+from bandits.samba import NAMES, BernoulliArms, SeededCoins, Seeds, by_name, run
+
+from ..samba.classic_run import play_classic
+from ..sealing import Direction, Seal, fresh_key
+from . import samba_mpc
+from .report import machine
+
+PUBLISHED = {"ucb": 0.92, "pursuit": 1.84, "thompson": 1.35}
+"""Processor milliseconds a step of the authors' code with K = 100, measured on this kind of machine."""
+PUBLISHED_PLAIN = 0.065  # of its plaintext UCB
+PUBLISHED_ARMS = 100
+FASTER = 3.0
+TIMES_CLASSIC = 5.0
+ARMS = (10, 25, 50, 100)
+LENGTHS = (2000, 4000, 8000, 16_000)
+LONG = 100_000
+_REPEATS = 3
+
+
+@dataclass(frozen=True)
+class Row:
+    """A policy at a number of arms.  Processor milliseconds a step, the best of some runs; shares of computing time.
+
+    gcm: the calls of AES-GCM in a step, by themselves.
+    """
+
+    policy: str
+    arms: int
+    steps: int
+    classic: float
+    plain: float
+    gcm: float
+    owners: float
+    controller: float
+    comp: float
+
+
+@dataclass(frozen=True)
+class Launched:
+    """Milliseconds on the clock: a process for each participant.  shares: the row of the protocol on shares."""
+
+    policy: str
+    arms: int
+    steps: int
+    classic: float
+    shares: samba_mpc.Row
+
+
+@dataclass(frozen=True)
+class Length:
+    """Seconds on the clock of a UCB run in one process, without keys and the sum."""
+
+    arms: int
+    pulls: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class LongRun:
+    """A UCB run that is stopped half way and goes on from its checkpoint: seconds in all, keys and sum with them."""
+
+    arms: int
+    pulls: int
+    seconds: float
+    equal: bool
+
+
+@dataclass(frozen=True)
+class Results:
+    """All that is measured."""
+
+    rows: list[Row]
+    launched: list[Launched]
+    lengths: list[Length]
+    long: LongRun
+
+
+def measure(*, quick: bool) -> Results:
+    """All policies and sizes."""
+    rows = []
+    for arms in (10,) if quick else ARMS:
+        _say(f"K = {arms}, in one process")
+        rows += [row_of(policy, arms, 50 if quick else 1000, 1 if quick else _REPEATS) for policy in NAMES]
+    lengths = []
+    for arms in (10,) if quick else (ARMS[0], ARMS[-1]):
+        for pulls in LENGTHS[:1] if quick else LENGTHS:
+            _say(f"K = {arms}, N = {pulls:,}")
+            done = play_classic("ucb", means_of(arms), pulls, seed=1, reference=False)
+            lengths.append(Length(arms, pulls, done.seconds_per_step * done.sitting))
+    pulls = 2000 if quick else LONG
+    _say(f"K = {ARMS[-1]}, N = {pulls:,}, stopped half way")
+    long = long_run(ARMS[-1], pulls)
+    launched = []
+    for arms in (3,) if quick else (ARMS[0], ARMS[-1]):
+        for policy in NAMES[2:3] if quick else NAMES:
+            _say(f"K = {arms}, {policy}, launched")
+            launched.append(launched_of(policy, arms, 20 if quick else 200))
+    return Results(rows, launched, lengths, long)
+
+
+def means_of(arms: int) -> np.ndarray:
+    """Arms that are not too easy to tell apart."""
+    return np.linspace(0.1, 0.5, arms)
+
+
+def row_of(policy: str, arms: int, steps: int, repeats: int) -> Row:
+    """In one process."""
+    means, seeds = BernoulliArms(means_of(arms)), Seeds.of(1)
+    plain = []
+    for _ in range(repeats):
+        coins = SeededCoins(seeds, arms)
+        began = time.process_time()
+        run(by_name(policy, arms), means, arms + steps, coins, seeds.rewards)
+        plain.append(1e3 * (time.process_time() - began) / (arms + steps))
+    runs = [play_classic(policy, means, arms + steps, seed=1, reference=False) for _ in range(repeats)]
+    best = min(runs, key=lambda done: done.cpu_seconds_per_step)
+    used = best.step_seconds
+    share = {name: seconds / sum(used.values()) for name, seconds in used.items()}
+    lists = best.counts.seals / steps / arms  # two for each iteration: scores, and answers
+    return Row(
+        policy, arms, steps, 1e3 * best.cpu_seconds_per_step, min(plain), lists * gcm_milliseconds(arms, 3 * repeats),
+        share["owners"], share["Controller"], share["Comp"],
+    )  # fmt: skip
+
+
+def gcm_milliseconds(arms: int, repeats: int) -> float:
+    """Sealing a list and opening it, the best of some."""
+    key, slots, texts = fresh_key(), np.arange(arms), [bytes(8)] * arms
+    ends, took = (Seal(key, Direction.TO_COMP, arms), Seal(key, Direction.TO_OWNER, arms)), []
+    for t in range(1, 20 * repeats + 1):
+        began = time.process_time()
+        ends[1].open(t, 1, slots, ends[0].seal(t, 1, slots, texts))
+        took.append(time.process_time() - began)
+    return 1e3 * min(took)
+
+
+def launched_of(policy: str, arms: int, steps: int) -> Launched:
+    """The published protocol and that on shares, each in processes."""
+    done = play_classic(policy, means_of(arms), arms + steps, seed=1, processes=True, reference=False)
+    return Launched(policy, arms, steps, 1e3 * done.seconds_per_step, samba_mpc.measure(policy, arms, steps))
+
+
+def long_run(arms: int, pulls: int) -> LongRun:
+    """In two sittings."""
+    means, told = means_of(arms), [0]
+    began = time.perf_counter()
+    with tempfile.TemporaryDirectory(prefix="masked-") as name:
+        folder = Path(name)
+        play_classic(
+            "ucb", means, pulls, seed=1, folder=folder, watch=told.append, stop=lambda: told[-1] == pulls // 2,
+            reference=False,
+        )  # fmt: skip
+        done = play_classic("ucb", means, pulls, seed=1, folder=folder, resume=True, reference=False)
+    seconds = time.perf_counter() - began
+    seeds = Seeds.of(1)
+    plain = run(by_name("ucb", arms), BernoulliArms(means), pulls, SeededCoins(seeds, arms), seeds.rewards)
+    return LongRun(arms, pulls, seconds, done.arms == plain.arms.tolist() and done.total == plain.total)
+
+
+def as_json(results: Results) -> str:
+    """One document."""
+    return json.dumps({**asdict(results), "published": PUBLISHED, "published_plain": PUBLISHED_PLAIN}, indent=1)
+
+
+def as_markdown(results: Results) -> str:
+    """A page for a reader."""
+    lines = [
+        "# A step of SAMBA",
+        "",
+        f"Measured {date.today().isoformat()} on {machine()}",
+        "with `scripts/bench samba`, in one run. A step is one that chooses an arm: the first K pulls, keys and the",
+        "sum are not in it.",
+        "",
+        "## As published, in one process, beside the plaintext policy",
+        "",
+        f"Processor milliseconds a step, the best of {_REPEATS} runs. The authors' code, on such a machine, took "
+        + ", ".join(f"{seconds:g} s ({name})" for name, seconds in PUBLISHED.items()),
+        f"for 1000 steps with K = {PUBLISHED_ARMS}, and {PUBLISHED_PLAIN:g} s in the clear. AES-GCM is what its calls",
+        "in a step take by themselves. Shares are of the participants' computing time.",
+        "",
+        "| policy | K | classic, ms | of it AES-GCM | authors' code, ms | times faster | in the clear, ms | "
+        "times slower | owners | Controller | Comp |",
+        "| :--- " + "| ---: " * 10 + "|",
+    ]
+    for row in results.rows:
+        published = PUBLISHED.get(row.policy) if row.arms == PUBLISHED_ARMS else None
+        beside = f"{published:.2f} | {published / row.classic:.1f}" if published else " | "
+        lines.append(
+            f"| {row.policy} | {row.arms} | {row.classic:.3f} | {row.gcm:.3f} | {beside} | {row.plain:.4f} | "
+            f"{row.classic / row.plain:.0f} | {row.owners:.0%} | {row.controller:.0%} | {row.comp:.0%} |"
+        )
+    lines += [
+        "",
+        "## Launched: K + 3 processes as published, and on shares",
+        "",
+        "Milliseconds a step on the clock, all processes on this machine. On shares there are two computing parties,",
+        "DC and one process that plays all owners; material is dealt beforehand, and 'with dealing' adds the dealer's",
+        "time.",
+        "",
+        "| policy | K | classic, ms | on shares, ms | goal, below | times classic | with dealing, ms | rounds | "
+        "bytes to the peer | offline bytes |",
+        "| :--- " + "| ---: " * 9 + "|",
+    ]
+    for one in results.launched:
+        own, goal = one.shares, samba_mpc.GOALS.get(one.arms)
+        dealt = own.milliseconds + own.offline_milliseconds
+        lines.append(
+            f"| {one.policy} | {one.arms} | {one.classic:.2f} | {own.milliseconds:.2f} | "
+            f"{f'{goal:g}' if goal else ''} | {own.milliseconds / one.classic:.1f} | {dealt:.2f} | {own.rounds:g} | "
+            f"{own.opened_bytes:,.0f} | {own.offline_bytes:,} |"
+        )
+    lines += ["", "## Time against N", "", "UCB in one process, seconds on the clock.", ""]
+    lines += ["| K | N | seconds | microseconds a step |", "| ---: " * 4 + "|"]
+    lines += [
+        f"| {one.arms} | {one.pulls:,} | {one.seconds:.2f} | {1e6 * one.seconds / (one.pulls - one.arms):.0f} |"
+        for one in results.lengths
+    ]
+    long = results.long
+    same = "the plaintext policy's pulls and sum" if long.equal else "NOT the plaintext policy's pulls and sum"
+    lines += [
+        "",
+        f"{long.pulls:,} pulls of {long.arms} arms, stopped half way and taken up from the checkpoint: "
+        f"{long.seconds:.1f} s in all, {same}.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def missed(results: Results) -> list[str]:
+    """The goals that this run did not reach."""
+    out = [
+        f"classic {row.policy} with {row.arms} arms: {PUBLISHED[row.policy] / row.classic:.1f} times faster than the "
+        f"authors' code, the goal is {FASTER:g}"
+        for row in results.rows
+        if row.arms == PUBLISHED_ARMS and row.policy in PUBLISHED and PUBLISHED[row.policy] / row.classic < FASTER
+    ]
+    out += samba_mpc.missed([one.shares for one in results.launched])
+    out += [
+        f"on shares, {one.policy} with {one.arms} arms: {one.shares.milliseconds / one.classic:.1f} times the classic "
+        f"step, the goal is at most {TIMES_CLASSIC:g}"
+        for one in results.launched
+        if one.shares.milliseconds > TIMES_CLASSIC * one.classic
+    ]
+    if not results.long.equal:
+        out.append(f"{results.long.pulls:,} pulls in two sittings are not the plaintext policy's")
+    return out
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

@@ -1,0 +1,139 @@
+"""What a run on shares goes on from: which run it was, and what each role knows.  Knows files; no protocol.
+
+    keep/checkpoint-n.npz           a simulation after n pulls: all owners
+    keep/run.json                   of a launch: which run this is, and no role reads it
+    keep/coin.key, seeds.json       of a launch: the dealer's coins and the owners' seeds, which the reference replays
+    keep/party-p/checkpoint-n.npz   a computing party: what it counted, for it holds nothing between two steps
+    keep/host-h/checkpoint-n.npz    a host: its owners' pulls, rewards, means, seeds and noise
+
+A run that has reached its end leaves none of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bandits.samba import BernoulliArms, Seeds
+from mpc.errors import ConfigError
+
+from ..ppcb.checkpoint import Checkpoint, checkpoints
+from .mpc_settings import Settings
+
+COIN_KEY, SEEDS, RUN = "coin.key", "seeds.json", "run.json"
+
+
+class Stopped(Exception):
+    """A run that was asked to stop: `done` pulls are kept, and DC was told nothing."""
+
+    def __init__(self, done: int) -> None:
+        super().__init__(done)
+        self.done = done
+
+
+@dataclass(frozen=True)
+class Keep:
+    """folder: where checkpoints lie.  every: pulls between two.  resume: go on from the last."""
+
+    folder: Path
+    every: int = 1000
+    resume: bool = False
+
+
+def facts_of(arms: BernoulliArms, settings: Settings, parties: int, seed: int) -> dict[str, Any]:
+    """Which run it is; the means are told apart by a hash."""
+    means = hashlib.blake2b(arms.means.tobytes(), digest_size=16).hexdigest()
+    return {**settings.as_json(), "parties": parties, "seed": seed, "means": means}
+
+
+def check(kept: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+    """ConfigError where what was kept belongs to another run."""
+    for name, value in wanted.items():
+        have = kept.get(name)
+        if have != value:
+            apart = "other means" if name == "means" else f"{name} = {have}, this one has {value}"
+            raise ConfigError(
+                f"the checkpoint is of a run with {apart}: give the arguments of that run, or another --out"
+            )
+
+
+def latest_in(folder: Path) -> Checkpoint:
+    """The last of a simulation."""
+    if not (found := checkpoints(folder)):
+        raise missing(folder)
+    return Checkpoint.load(found[-1])
+
+
+def latest_of_all(homes: list[Path]) -> int:
+    """After how many pulls all roles have kept something; 0 if there is none."""
+    each = [{int(path.stem.split("-")[1]) for path in checkpoints(home)} for home in homes]
+    return max(set.intersection(*each), default=0)
+
+
+def begin(folder: Path, facts: Mapping[str, Any], coin_key: bytes, seeds: Seeds) -> None:
+    """Make the folder of a launch ready."""
+    forget(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    folder.chmod(0o700)
+    _write_private(folder / RUN, json.dumps(facts).encode())
+    _write_private(folder / COIN_KEY, coin_key)
+    _write_private(folder / SEEDS, json.dumps([seed.hex() for seed in seeds]).encode())
+
+
+def read_run(folder: Path) -> dict[str, Any]:
+    """Which run a launch kept."""
+    facts: dict[str, Any] = _read(folder / RUN, folder)
+    return facts
+
+
+def read_seeds(folder: Path) -> Seeds:
+    """The owners' seeds of a launch."""
+    return Seeds(*(bytes.fromhex(seed) for seed in _read(folder / SEEDS, folder)))
+
+
+def read_coins(folder: Path) -> bytes:
+    """The coin key of a launch's dealer."""
+    return (folder / COIN_KEY).read_bytes()
+
+
+def forget(folder: Path) -> None:
+    """Delete all that a run kept."""
+    kept = [*folder.glob("party-*/checkpoint-*.npz"), *folder.glob("host-*/checkpoint-*.npz"), *checkpoints(folder)]
+    for old in [*kept, folder / COIN_KEY, folder / SEEDS, folder / RUN]:
+        old.unlink(missing_ok=True)
+    for empty in [*folder.glob("party-*"), *folder.glob("host-*"), folder]:
+        with suppress(OSError):  # it holds something else, or is not there
+            empty.rmdir()
+
+
+def missing(folder: Path) -> ConfigError:
+    """There is nothing to go on from."""
+    return ConfigError(
+        f"there is no checkpoint in {folder}: the run reached its end, or never started; run without --resume"
+    )
+
+
+def part_of(arrays: Mapping[str, np.ndarray], at: int) -> dict[str, np.ndarray]:
+    """The arrays of one host among those of a simulation."""
+    prefix = f"{at} "
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def _write_private(path: Path, content: bytes) -> None:
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(content)
+
+
+def _read(path: Path, folder: Path) -> Any:
+    try:
+        return json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise missing(folder) from error

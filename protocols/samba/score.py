@@ -1,0 +1,236 @@
+"""The owners' side of SAMBA: what an owner holds, and the two places where a policy plugs in.  Knows no message.
+
+    ComputeScore   `LocalPolicy.score`: v_i from what owner i holds, the step and the iteration
+    SelectArm      `LocalPolicy.selects`: for each iteration, the largest word or a draw in proportion to the words;
+                   its length is the declared number of iterations
+
+After each iteration every owner is told its own bit, and after the last one the owner whose bit is 1 pulls.
+
+Score locality: nothing may go into the score of owner i but what owner i holds, its own noise, and what is public (K,
+the step, constants).  A policy that needs more says so in `shared`, and `require_local` refuses it with the reason.
+It also finds out: owners are rows, and a process that hosts one row must compute what a process that hosts all
+computes.
+
+A score leaves its owner as an integer, word = round(v 2^bits), half to even, plus a constant that makes it
+non-negative.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import ClassVar
+
+import numpy as np
+
+from mpc.errors import ConfigError, Desync, RangeError
+
+SCORE_BITS = 40
+_PROBE_OWNERS, _PROBE_STEPS = 4, 40
+
+Pay = Callable[[int, int], int]
+"""(arm, t) -> 0 or 1: what the arm pays at step t."""
+
+
+class Select(Enum):
+    """How an arm is selected from the words."""
+
+    LARGEST = "largest"
+    DRAW = "draw"
+
+
+@dataclass
+class Holdings:
+    """What the owners hold that this process hosts, a row each.  own: arrays a policy adds, (R,) each."""
+
+    numbers: np.ndarray
+    arms: int  # K, of all owners everywhere
+    pulls: np.ndarray
+    sums: np.ndarray
+    noise: Sequence[np.random.Generator] = field(repr=False)
+    own: dict[str, np.ndarray] = field(default_factory=dict)
+
+    @property
+    def means(self) -> np.ndarray:
+        """m, once each arm was pulled."""
+        return np.asarray(self.sums / self.pulls)
+
+
+class LocalPolicy(ABC):
+    """A policy as owners play it: everything works on rows, and no row reads another one."""
+
+    name: ClassVar[str]
+    selects: ClassVar[tuple[Select, ...]] = (Select.LARGEST,)
+    shared: ClassVar[str] = ""  # what a score needs that no owner holds: such a policy is refused
+    lift: int = 0  # added to every score, in words: an integer that makes them non-negative
+
+    @property
+    def iterations(self) -> int:
+        """How often scores are sent for one pull."""
+        return len(self.selects)
+
+    def begin(self, mine: Holdings) -> None:  # noqa: B027  most policies need none
+        """Make `mine.own` ready, before the first pull."""
+
+    @abstractmethod
+    def score(self, mine: Holdings, t: int, iteration: int) -> np.ndarray:
+        """(R,) float64."""
+
+    @abstractmethod
+    def largest(self, budget: int, iteration: int) -> float:
+        """No score is larger in a run of so many pulls; the lift not counted."""
+
+    def told(self, mine: Holdings, bits: np.ndarray, t: int, iteration: int) -> None:  # noqa: B027  most policies need none
+        """Learn each owner's own bit."""
+
+    def paid(self, mine: Holdings, row: int, reward: int) -> None:  # noqa: B027  most policies need none
+        """Learn what an owner's arm paid; pulls and sums know already."""
+
+    def explores(self, t: int) -> float:
+        """How likely step t explores instead of asking for scores."""
+        return 0.0
+
+    @property
+    def may_explore(self) -> bool:
+        """Whether some step does."""
+        return type(self).explores is not LocalPolicy.explores
+
+    def words(self, mine: Holdings, t: int, iteration: int, bits: int = SCORE_BITS) -> np.ndarray:
+        """Scores as integers below 2^word_bits: int64, or Python integers where these do not fit."""
+        lifted = np.rint(self.score(mine, t, iteration) * 2.0**bits) + float(self.lift << bits)
+        if not (lifted.min() >= 0.0 and lifted.max() < 2.0**62):  # a NaN is its list's least and its largest
+            raise _unfit(mine, lifted, self.name, t)
+        return lifted.astype(np.int64)
+
+    def word_bits(self, budget: int, iteration: int, bits: int = SCORE_BITS) -> int:
+        """Every word of the iteration is below 2 to this."""
+        return math.ceil((self.largest(budget, iteration) + self.lift) * 2.0**bits).bit_length()
+
+
+class Owners:
+    """Owners in one process: the rows of `numbers`, out of `arms` owners in all.
+
+    noise: each owner's own stream.  pay: what their arms pay.
+    """
+
+    def __init__(
+        self, policy: LocalPolicy, numbers: Sequence[int], arms: int, *, noise: Sequence[np.random.Generator], pay: Pay
+    ) -> None:
+        rows = np.array(numbers, np.int64)
+        if not rows.size or len(noise) != rows.size:
+            raise ConfigError(f"{rows.size} owners with {len(noise)} streams of noise: give each owner one")
+        self.policy, self._pay = policy, pay
+        self.mine = Holdings(rows, arms, np.zeros_like(rows), np.zeros_like(rows), noise)
+        self.steps: list[list[int]] = [[] for _ in numbers]  # when each pulled
+        policy.begin(self.mine)
+
+    @property
+    def pulls(self) -> np.ndarray:
+        """(R,) n."""
+        return self.mine.pulls
+
+    @property
+    def sums(self) -> np.ndarray:
+        """(R,) s."""
+        return self.mine.sums
+
+    def first_pulls(self) -> None:
+        """Steps 1 to K: step t is owner t - 1's."""
+        for row, number in enumerate(self.mine.numbers.tolist()):
+            self._pull(row, number + 1)
+
+    def words(self, t: int, iteration: int, bits: int = SCORE_BITS) -> np.ndarray:
+        """(R,) non-negative integers."""
+        return self.policy.words(self.mine, t, iteration, bits)
+
+    def told(self, bits: np.ndarray, t: int, iteration: int) -> None:
+        """Each owner's own bit; after the last iteration whoever has a 1 pulls."""
+        self.policy.told(self.mine, bits, t, iteration)
+        if iteration == self.policy.iterations:
+            for row in bits.nonzero()[0].tolist():
+                self._pull(row, t)
+
+    def _pull(self, row: int, t: int) -> None:
+        number = int(self.mine.numbers[row])
+        reward = self._pay(number, t)
+        if reward not in (0, 1):
+            raise RangeError(f"owner {number}'s arm paid no 0 or 1 at step {t}: SAMBA is for such rewards")
+        self.mine.pulls[row] += 1
+        self.mine.sums[row] += reward
+        self.steps[row].append(t)
+        self.policy.paid(self.mine, row, reward)
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Everything but the streams of noise and the constants, as arrays."""
+        own = {f"own {name}": array.copy() for name, array in self.mine.own.items()}
+        steps = np.array([step for row in self.steps for step in row], np.int64)
+        return {
+            "numbers": self.mine.numbers,
+            "pulls": self.pulls.copy(),
+            "sums": self.sums.copy(),
+            "steps": steps,
+            **own,
+        }
+
+    def restore(self, state: Mapping[str, np.ndarray]) -> None:
+        """Go on from what `state` gave."""
+        wanted = {"numbers", "pulls", "sums", "steps"} | {f"own {name}" for name in self.mine.own}
+        if not wanted <= set(state) or not np.array_equal(state["numbers"], self.mine.numbers):
+            raise ConfigError("what was kept is of other owners or of another policy: start the run again")
+        pulls, steps = state["pulls"], state["steps"].tolist()
+        if pulls.sum() != len(steps):
+            raise Desync("what was kept of the owners does not fit together: start the run again")
+        self.mine.pulls[:], self.mine.sums[:] = pulls, state["sums"]
+        ends = np.cumsum(pulls).tolist()
+        self.steps = [steps[start:end] for start, end in zip([0, *ends], ends)]
+        for name in self.mine.own:
+            self.mine.own[name] = np.array(state[f"own {name}"])
+
+
+def require_local(policy: LocalPolicy) -> None:
+    """ConfigError where a score needs more than its owner holds: declared, or found by playing owners apart.
+
+    Found: in 40 steps of made-up bits and rewards, an owner that is hosted alone computes other words, or another
+    state, than the same owner beside three others.
+    """
+    if policy.shared:
+        raise ConfigError(f"{policy.name} breaks score locality: it needs {policy.shared}, which no owner holds alone")
+    if not policy.selects:
+        raise ConfigError(f"{policy.name} declares no iteration: say how each selects an arm")
+    together = _probe(policy, range(_PROBE_OWNERS))
+    apart = [_probe(policy, [number]) for number in range(_PROBE_OWNERS)]
+    for number, (beside, alone) in enumerate(zip(together, (rows[0] for rows in apart))):
+        if beside != alone:
+            raise ConfigError(
+                f"{policy.name} breaks score locality: owner {number} alone computes another score than beside the "
+                "others, so it needs what they hold; only policies whose score follows from its owner's own pulls and "
+                "rewards can be played"
+            )
+
+
+def _probe(policy: LocalPolicy, numbers: Sequence[int]) -> list[list[int]]:
+    """By owner, its words in a made-up game."""
+    noise = [np.random.default_rng([7, number]) for number in numbers]
+    owners = Owners(policy, numbers, _PROBE_OWNERS, noise=noise, pay=lambda arm, t: (7 * t + 3 * arm) % 5 % 2)
+    owners.first_pulls()
+    said: list[list[int]] = [[] for _ in numbers]
+    for t in range(_PROBE_OWNERS + 1, _PROBE_OWNERS + _PROBE_STEPS + 1):
+        for iteration in range(1, policy.iterations + 1):
+            for row, word in zip(said, owners.words(t, iteration).tolist()):
+                row.append(word)
+            chosen = (t * t + iteration) // 3 % _PROBE_OWNERS
+            owners.told((owners.mine.numbers == chosen).astype(np.int64), t, iteration)
+    return said
+
+
+def _unfit(mine: Holdings, lifted: np.ndarray, name: str, t: int) -> RangeError:
+    """Who computed a score that is none; never the score itself."""
+    row = int(np.nonzero(~((lifted >= 0.0) & (lifted < 2.0**62)))[0][0])
+    value = float(lifted[row])
+    what = "not a number" if math.isnan(value) else "negative" if value < 0 else "too large"
+    return RangeError(
+        f"owner {int(mine.numbers[row])}'s score at step {t} is {what}: {name} must give a finite score of at least 0"
+    )
