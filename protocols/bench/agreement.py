@@ -18,12 +18,14 @@ import numpy as np
 
 from bandits.data import DataError, load
 from bandits.linear import LinearBandit
-from mpc.errors import MaskedError
+from mpc.errors import ConfigError, MaskedError
 
 from ..ppcb.run import Run
 from ..ppcb.settings import Division, Settings
 from ..ppcb.simulate import episodes_of, simulate
 from ..progress import Progress
+
+_DIM = 20
 
 
 def main() -> None:
@@ -36,28 +38,46 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=20, help="runs, seeded 1, 2, ... (20)")
     parser.add_argument("--parties", type=int, default=3, help="computing parties (3)")
     parser.add_argument("--reciprocal", default="table+newton", choices=["table", "table+newton", "newton"])
-    parser.add_argument("--state-bits", type=int, default=20, help="fraction bits of the regressions (20)")
+    parser.add_argument("--state-bits", type=int, default=20, help="fraction bits of the regressions, at least (20)")
     parser.add_argument("--refresh", type=int, help="decisions between refreshes (as often as it takes; 0: never)")
     parser.add_argument("--json", type=Path, help="write the document to this file as well")
     options = parser.parse_args()
     try:
+        _check(options)
+        if options.json is not None:  # before the run: it may take an hour
+            options.json.parent.mkdir(parents=True, exist_ok=True)
+            options.json.touch()
         document = compare(options)
+        text = json.dumps(document, indent=1)
+        print(text)
+        if options.json is not None:
+            options.json.write_text(text + "\n")
     except (MaskedError, DataError) as error:
         print(f"error: {error}", file=sys.stderr)
         raise SystemExit(2) from None
-    text = json.dumps(document, indent=1)
-    print(text)
-    if options.json is not None:
-        options.json.write_text(text + "\n")
+    except OSError as error:
+        print(f"error: {error.filename}: {error.strerror}: name another file with --json", file=sys.stderr)
+        raise SystemExit(2) from None
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        raise SystemExit(130) from None
     if document["disagreements"]:
         raise SystemExit(1)
 
 
+def _check(options: argparse.Namespace) -> None:
+    for name, least in (("steps", 1), ("seeds", 1), ("parties", 2)):
+        if (given := getattr(options, name)) < least:
+            raise ConfigError(f"--{name} is at least {least}, not {given}")
+    if options.parties > _DIM:
+        raise ConfigError(f"{options.parties} parties of {_DIM} features: each owns at least one, so at most {_DIM}")
+
+
 def compare(options: argparse.Namespace) -> dict[str, Any]:
     """One document; `disagreements` counts first differences where scores were not close."""
-    environment = load(options.data, arms=10, dim=20, data=options.data_dir)
+    environment = load(options.data, arms=10, dim=_DIM, data=options.data_dir)
     settings = Settings(
-        arms=10, dim=20, replicas=options.seeds, division=Division(options.reciprocal), state_bits=options.state_bits,
+        arms=10, dim=_DIM, replicas=options.seeds, division=Division(options.reciprocal), state_bits=options.state_bits,
         refresh=options.refresh, steps=max(options.steps, 1 << 16),
     )  # fmt: skip
     progress = Progress(options.steps)
@@ -69,12 +89,13 @@ def compare(options: argparse.Namespace) -> dict[str, Any]:
     run = simulate(environment, settings, parties=options.parties, steps=options.steps, seed=1, progress=watch)
     progress.end()
     assert run.twin_rewards is not None
-    close = 2.0**-10 if settings.division is Division.TABLE else 2.0**-12 if options.state_bits < 28 else 2.0**-15
+    bits = run.settings.state_bits
+    close = 2.0**-10 if settings.division is Division.TABLE else 2.0**-12 if bits < 28 else 2.0**-15
     rewards, twin = run.rewards.mean(axis=0), run.twin_rewards.mean(axis=0)
     error, smallest = _state(run, episodes_of(environment, settings, options.steps, 1))
     return {
         "data": options.data, "steps": options.steps, "seeds": options.seeds, "parties": options.parties,
-        "reciprocal": options.reciprocal, "state_bits": options.state_bits, "refresh": options.refresh,
+        "reciprocal": options.reciprocal, "state_bits": run.settings.state_bits, "refresh": run.settings.refresh,
         "rounds_per_step": run.cost.rounds / run.steps, "close_means_below": close,
         "same_arms_at_every_step": options.seeds - len(run.differences),
         "first_differences": [{"seed": 1 + d.replica, "step": d.step, "gap": d.gap} for d in run.differences],

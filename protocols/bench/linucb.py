@@ -34,6 +34,7 @@ PARTIES = 2
 # (dim, arms, key bits) -> milliseconds a pull that classic has to stay below: the published code's, over the goal
 GOALS = {(3, 15, 1024): 9.6 / 2.0, (5, 50, 2048): 187.0 / 1.6, (18, 6, 2048): 156.0 / 4.0}
 FASTER, AT = 30.0, (5, 50, 2048)  # than our classic
+_CIPHERTEXTS = 3000  # of a classic run
 LONG, LONG_SECONDS, LONG_SIZE = 1000, 3.0, (3, 15)
 
 
@@ -92,10 +93,10 @@ def problem_of(dim: int, arms: int) -> LinearProblem:
 
 def _row(dim: int, arms: int, bits: int, *, quick: bool) -> Row:
     problem = problem_of(dim, arms)
-    classic = play_classic(problem, 5 if quick else 40, seed=1, bits=bits, processes=True)
+    classic = play_classic(problem, 5 if quick else _CIPHERTEXTS // arms, seed=1, bits=bits, processes=True)
     pulls = 20 if quick else 200
-    shown, shown_dealing = _on_shares(problem, Settings.of(problem, pulls))
-    hidden, hidden_dealing = _on_shares(problem, Settings.of(problem, pulls, hide=True))
+    shown, shown_dealing = on_shares(problem, Settings.of(problem, pulls))
+    hidden, hidden_dealing = on_shares(problem, Settings.of(problem, pulls, hide=True))
     own = [
         (
             1e3 * run.seconds / pulls, run.cost.rounds / pulls, run.cost.opened_bytes / pulls, dealing / 1e3,
@@ -106,8 +107,8 @@ def _row(dim: int, arms: int, bits: int, *, quick: bool) -> Row:
     return Row(dim, arms, bits, pulls, 1e3 * classic.seconds_per_step, *own[0], *own[1])
 
 
-def _on_shares(problem: LinearProblem, settings: Settings) -> tuple[Run, float]:
-    """A run from material, and the dealer's microseconds a pull."""
+def on_shares(problem: LinearProblem, settings: Settings) -> tuple[Run, float]:
+    """A launched run from material dealt before, and the dealer's microseconds a pull."""
     plan = plan_of(settings, PARTIES)
     with tempfile.TemporaryDirectory(prefix="masked-") as name:
         folder = Path(name)

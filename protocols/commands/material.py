@@ -11,9 +11,10 @@ from mpc.errors import ConfigError
 from offline import Plan, deal, inspect
 
 from ..bench.measure import plan_case
-from ..ppcb.launched import plan_of
+from ..ppcb.planning import chosen_for, plan_of, plan_steps
 from ..progress import Progress
-from .contextual import add_settings, settings_of
+from . import linucb, samba
+from .contextual import add_settings, add_steps, settings_of
 from .dealing import serve_from_environment
 from .operation import add_size, chosen, names
 
@@ -27,9 +28,15 @@ def register(commands: Any) -> None:
     programs = plan.add_subparsers(dest="program", metavar="PROGRAM", required=True)
     bandit = programs.add_parser("ppcb", help="a decision of the contextual bandit; give the options of the run")
     add_settings(bandit)
-    bandit.add_argument("--replicas", type=int, default=1, help="independent bandits in one run (1)")
-    bandit.set_defaults(planned=lambda options: plan_of(
-        settings_of(options, steps=1, replicas=options.replicas), options.parties).plan)  # fmt: skip
+    add_steps(bandit)
+    bandit.set_defaults(planned=_planned_bandit)
+    for program in (linucb.LINUCB, linucb.SPECTRAL):
+        outsourced = programs.add_parser(program, help="a pull of mode mpc; give the options of the run")
+        linucb.add_problem(outsourced, program)
+        outsourced.set_defaults(planned=lambda options: linucb.planned(options, options.program))
+    federated = programs.add_parser(samba.SAMBA, help="a step of mode mpc that chooses; give the options of the run")
+    samba.add_game(federated)
+    federated.set_defaults(planned=samba.planned)
     for name in names():
         operation = programs.add_parser(name, help="an operation of the protocol book")
         add_size(operation)
@@ -67,6 +74,17 @@ def register(commands: Any) -> None:
             report=options.report,
         )
     )
+
+
+def _planned_bandit(options: argparse.Namespace) -> Plan:
+    """The plan of a run of this length, which decides on state bits and refreshes; says what follows."""
+    settings = settings_of(options).for_run(options.parties, options.steps)
+    steps = plan_steps(settings, -(-options.steps // settings.batch))
+    print(
+        f"a run of {options.steps:,} steps has {chosen_for(settings)}: it draws {steps:,} steps of this plan, dealt by "
+        f"'masked offline deal {options.out} --steps {steps} --out DIR'"
+    )
+    return plan_of(settings, options.parties).plan
 
 
 def _plan(options: argparse.Namespace) -> None:
@@ -107,6 +125,9 @@ def _deal(options: argparse.Namespace) -> None:
 
 
 def _inspect(options: argparse.Namespace) -> None:
+    if parties := sorted(options.store.glob("party-*/manifest.json")):
+        homes = ", ".join(path.parent.name for path in parties)
+        raise ConfigError(f"{options.store} holds the stores of {homes}: inspect one, such as {parties[0].parent}")
     store = inspect(options.store)
     what = store.manifest
     print(f"store {what.store[:8]} of party {what.party} of {what.parties}, session {what.session!r}, {what.program}")

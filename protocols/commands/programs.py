@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import contextual, linucb, operation
+from . import contextual, linucb, operation, samba
 
 
 def register(commands: Any) -> None:
@@ -13,5 +13,5 @@ def register(commands: Any) -> None:
     launch = commands.add_parser("launch", help="run a program, a process for each party")
     run_programs = run.add_subparsers(dest="program", metavar="PROGRAM", required=True)
     launch_programs = launch.add_subparsers(dest="program", metavar="PROGRAM", required=True)
-    for module in (contextual, linucb, operation):
+    for module in (contextual, linucb, samba, operation):
         module.register(run_programs, launch_programs)

@@ -70,6 +70,8 @@ def text(run: Run) -> str:
         (f"parties 0 to {run.parties - 1}", "nothing", "they hold shares, and open masks"),
         ("an observer", "nothing", "it sees shares and masks"),
     ]
+    if 1 < settings.hosts < settings.arms:
+        nothing.insert(0, ("a host", "what its owners learn", "it plays them"))
     hosted = f", owners in {settings.hosts} processes" if settings.hosts > 1 else ""
     return "\n".join([
         f"{settings.policy}: {settings.budget:,} pulls of {settings.arms} arms, {run.parties} computing parties"
