@@ -8,14 +8,14 @@ import secrets
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from mpc.correlations import Correlation
+from mpc.correlations import Correlation, ProductMask
 from mpc.errors import ConfigError
 from mpc.launch import NOTE
 from mpc.net.channel import adopt, await_parties, call_dealer, listen
@@ -74,7 +74,11 @@ def dealer_beside(
         raise
     finally:
         process.terminate()
-        process.wait(5)
+        try:
+            process.wait(5)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
 
 
 def serve_from_environment(
@@ -82,6 +86,7 @@ def serve_from_environment(
 ) -> None:
     """The dealer process's own work."""
     where = _where()
+    warm_up(plan.items)
     channels = await_parties(plan.parties, adopt(listener), bytes.fromhex(where.token))
     dealer = _Timed(plan.parties, coin_key=coins.read_bytes() if coins is not None else None, first_coins=first)
     try:
@@ -114,6 +119,7 @@ def source_for(party: int, material: Path | None, session: str = "local") -> Sto
     """A networked party's source: its own store below `material`, or the dealer the launcher started."""
     if material is not None:
         store = Store(material / f"party-{party}")
+        warm_up(store.plan.items)
         return StoreSource(
             store, party=party, session=session, report=lambda line: print(f"{NOTE}{line}", file=sys.stderr)
         )
@@ -123,8 +129,17 @@ def source_for(party: int, material: Path | None, session: str = "local") -> Sto
             "which starts a dealer"
         )
     where = _where()
+    plan = Plan.load(Path(where.plan))
+    warm_up(plan.items)
     channel = call_dealer(party, where.address, bytes.fromhex(where.token))
-    return StreamSource(Plan.load(Path(where.plan)), channel, party=party)
+    return StreamSource(plan, channel, party=party)
+
+
+def warm_up(items: Iterable[Correlation]) -> None:
+    """Do every product once, on zeros: the first large one imports torch, which is no run's time."""
+    for item in dict.fromkeys(items):
+        if isinstance(item, ProductMask):
+            item.op(np.zeros(item.x, np.uint64), np.zeros(item.y, np.uint64))
 
 
 def _where() -> _Where:

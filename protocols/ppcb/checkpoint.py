@@ -55,6 +55,8 @@ class Checkpoint:
             raise ConfigError(f"there is no checkpoint {path}: run without --resume")
         try:
             with np.load(path, allow_pickle=False) as kept:
+                if kept.zip.testzip() is not None:  # a header that claims fewer numbers hides what follows it
+                    raise ValueError("a checksum differs")
                 facts = json.loads(kept["facts"].tobytes())
                 if facts.pop("format") != _FORMAT:
                     raise ConfigError(f"{path} was written by another version: start the run again")
@@ -66,7 +68,7 @@ class Checkpoint:
 
     def check(self, *, settings: Settings, **facts: Any) -> None:
         """ConfigError where it belongs to another run."""
-        wanted = {**settings.as_json(), **facts}
+        wanted = {**facts, **settings.as_json(), **facts}  # what a user gave is compared first, then what follows
         have = {**self.facts["settings"], **{name: self.facts.get(name) for name in facts}}
         for name, value in wanted.items():
             if have.get(name) != value:
@@ -89,6 +91,8 @@ def checkpoint_at(folder: Path, done: int) -> Path:
 def latest(folder: Path) -> Checkpoint:
     """The last one of a folder."""
     found = checkpoints(folder)
+    if not found and any(folder.glob("party-*")):
+        raise ConfigError(f"the run in {folder} is one of processes: go on with 'masked launch ppcb --resume'")
     if not found:
         out = folder.parent if folder.name == "checkpoints" else folder
         raise ConfigError(f"there is no checkpoint in {folder}: run without --resume, and with --out {out}")

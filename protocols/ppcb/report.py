@@ -14,7 +14,7 @@ import numpy as np
 
 from bandits.privacy import eta_bound, eta_per_step
 
-from .run import Run
+from .run import Difference, Run
 from .settings import Policy
 
 _PACKAGES = ("masked-bandits", "numpy", "torch", "cryptography", "scikit-learn")
@@ -47,6 +47,8 @@ def document(run: Run, seed: int) -> dict[str, Any]:
         "seconds_per_step": run.seconds / run.steps,
         "offline_seconds_per_step": run.offline_seconds / run.steps,
         "eta_per_step": eta if math.isfinite(eta) else None,
+        "further_arms": run.further_arms,
+        "arms_per_context": run.arms_per_context,
         "ledger": [asdict(entry) for entry in run.ledger],
     }
 
@@ -98,8 +100,17 @@ def _beside_twin(run: Run) -> str:
         return "the coins of this material are the dealer's alone, so no twin was played"
     if not run.differences:
         return "it pulled the same arms as its plaintext twin at every step"
-    where = ", ".join(f"replica {d.replica} at step {d.step}, gap {d.gap:.2g}" for d in run.differences[:5])
-    return f"it first pulled another arm than its twin where the two best scores were close: {where}"
+    bits = 15 if run.settings.state_bits >= 28 else 12  # what fixed point may order otherwise than the twin
+    where = "; ".join(f"replica {d.replica} at step {d.step}, {_gap(d, bits)}" for d in run.differences[:5])
+    return f"it first pulled another arm than its twin in {where}"
+
+
+def _gap(difference: Difference, bits: int) -> str:
+    if difference.gap == 0.0:
+        return "where the two best scores tied exactly"
+    if difference.gap < 2.0**-bits:
+        return f"a near tie: the two best scores were {difference.gap:.2g} apart, less than 2^-{bits}"
+    return f"where the two best scores were {difference.gap:.2g} apart, no near tie, which is below 2^-{bits}"
 
 
 def _ledger(run: Run) -> list[str]:
@@ -118,10 +129,16 @@ def _privacy(run: Run) -> list[str]:
     if not math.isfinite(eta):
         drawn = " beyond its normal draws" if given.policy is Policy.THOMPSON else ""
         return [f"privacy of a context: none is promised for a pulled arm, since nothing is explored{drawn} (eps = 0)"]
-    return [
+    rows = [
         f"privacy of a context: each pulled arm is {eta:.3f}-differentially private, below log(A / eps) = {bound:.3f},",
         "against everyone but the dealer, who draws the coins; 'masked privacy' adds up steps",
     ]
+    if run.further_arms:
+        rows.append(
+            f"beside these steps the puller learned {run.further_arms:,} arms, of steps that were played again or are "
+            f"not in this result: up to {run.arms_per_context} of one context, {run.arms_per_context * eta:.3f} in all"
+        )
+    return rows
 
 
 def _version(name: str) -> str:

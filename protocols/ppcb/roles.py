@@ -5,7 +5,8 @@
     payer    has  outcomes.npy         sees what came of the arm, and shares the reward
 
 The world between puller and payer is a pipe in the run's folder, which the launcher prepares.  What a role keeps, its
-shares or the arms it pulled, lies in a folder of its own below `keep`.
+shares or the arms it pulled, lies in a folder of its own below `keep`.  All owners stop after the same decision: see
+`stopping`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from mpc.client import ClientProgram, Receive, Send, serve
-from mpc.errors import ConfigError, PeerLost
+from mpc.errors import ConfigError, MaskedError, PeerLost
 from mpc.launch import join, join_as_client, party_main, place
 from mpc.meter import Cost
 from mpc.net.transport import Transport
@@ -31,6 +32,7 @@ from .checkpoint import Checkpoint, checkpoint_at
 from .play import Play
 from .program import PAYER, PULLER
 from .settings import Settings
+from .stopping import Stop, stopped_at
 from .world import check_arms, pulled
 
 PIPE = "world"
@@ -69,9 +71,14 @@ class Task:
         return cls(**given)
 
 
-def owner(own: np.ndarray, task: Task, party: int, transport: Transport) -> None:
+def role_of(party: int) -> str:
+    """The role of an owner: the name of its folder, and what its checkpoints say that they are of."""
+    return f"party-{party}"
+
+
+def owner(own: np.ndarray, task: Task, party: int, transport: Transport, stop: Stop | None = None) -> None:
     """A computing party: shares its features, (decisions, R, B, width), decides and learns with the others."""
-    home = task.keep / f"party-{party}"
+    home = task.keep / role_of(party)
     kept = Checkpoint.load(checkpoint_at(home, task.start)) if task.start else None
     source = source_for(party, task.material, task.session)
     source.want(-(-(task.decisions - task.start) // max(1, task.settings.refresh or 0)))
@@ -83,10 +90,15 @@ def owner(own: np.ndarray, task: Task, party: int, transport: Transport) -> None
                 session.ledger.record(**entry)
         for features in own[task.start :]:
             play.turn({party: features})
-            if play.done % task.every == 0 or play.done == task.decisions:
-                cost, ledger = asdict(session.meter.total), [asdict(entry) for entry in session.ledger]
-                facts = {**task.facts, "settings": task.settings.as_json(), "cost": cost, "ledger": ledger}
+            last = play.done == task.decisions or (stop is not None and stop.here(play.done))
+            if last or play.done % task.every == 0:
+                facts = {
+                    **task.facts, "role": role_of(party), "settings": task.settings.as_json(),
+                    "cost": asdict(session.meter.total), "ledger": [asdict(entry) for entry in session.ledger],
+                }  # fmt: skip
                 Checkpoint(play.done, facts, play.state.words()).save(home)
+            if last:
+                break
     source.close()
 
 
@@ -148,12 +160,18 @@ def main() -> None:
     task, here = Task.load(folder), place()
     if here is None:
         raise ConfigError("a role is started by 'masked launch ppcb'")
-    if role == PULLER:
-        serve(join_as_client(), puller(task, folder / PIPE))
-    elif role == PAYER:
-        serve(join_as_client(), payer(np.load(folder / "outcomes.npy", mmap_mode="r"), task, folder / PIPE))
-    else:
-        owner(np.load(folder / f"block-{here.node}.npy", mmap_mode="r"), task, here.node, join())
+    if role == "owner":
+        own = np.load(folder / f"block-{here.node}.npy", mmap_mode="r")
+        owner(own, task, here.node, join(), Stop(folder, here.node))
+        return
+    try:
+        if role == PULLER:
+            serve(join_as_client(), puller(task, folder / PIPE))
+        else:
+            serve(join_as_client(), payer(np.load(folder / "outcomes.npy", mmap_mode="r"), task, folder / PIPE))
+    except MaskedError:
+        if stopped_at(folder) is None:  # else the owners have ended as they were asked to
+            raise
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -30,7 +30,12 @@ class Difference:
 
 @dataclass(frozen=True)
 class Run:
-    """What a run gave: (steps, replicas) arms and rewards, the twin's where coins are known, costs and the ledger."""
+    """What a run gave: (steps, replicas) arms and rewards, the twin's where coins are known, costs and the ledger.
+
+    baselines: (steps, replicas) rewards of what needs no context, by name.
+    further_arms: those that the puller learned beside `arms`, of steps that were played again or were lost.
+    arms_per_context: how many it learned about one context, at most.
+    """
 
     settings: Settings
     parties: int
@@ -44,6 +49,9 @@ class Run:
     seconds: float
     offline_bytes: int
     offline_seconds: float
+    baselines: Mapping[str, np.ndarray] = field(default_factory=dict, repr=False)
+    further_arms: int = 0
+    arms_per_context: int = 1
     state: dict[str, np.ndarray] = field(default_factory=dict, repr=False)  # clear words, in simulation
 
     @property
@@ -90,6 +98,14 @@ def compared_with_nothing(settings: Settings, episodes: Sequence[Episode], arms:
     for pulled in arms:
         world.act(pulled)
     return by_step(world.arms), by_step(world.rewards), None, None, ()
+
+
+def baselines_of(episodes: Sequence[Episode], steps: int) -> dict[str, np.ndarray]:
+    """(steps, replicas) rewards of uniform arms, on average, and of the one arm that would have paid most."""
+    outcomes = [episode.outcomes[:steps] for episode in episodes]
+    best = [rows[:, rows.sum(axis=0).argmax()] for rows in outcomes]
+    uniform = [rows.mean(axis=1) for rows in outcomes]
+    return {"uniform arms": np.stack(uniform, axis=1), "best fixed arm": np.stack(best, axis=1)}
 
 
 def _first_differences(arms: np.ndarray, twin: np.ndarray, gaps: np.ndarray) -> Iterator[Difference]:

@@ -16,12 +16,14 @@ from mpc.session import Session
 
 from .checkpoint import Checkpoint, checkpoints, latest
 from .coins import MeteredDealer, choices
+from .planning import plan_of
 from .play import Play, split
 from .program import PAYER, PULLER
-from .run import Run, beside_twin
+from .run import Run, baselines_of, beside_twin
 from .settings import Settings
-from .world import World
+from .world import World, check_memory
 
+_ROLE = "simulation"
 Progress = Callable[["Simulation"], bool]
 """Told after each decision; says whether to go on."""
 
@@ -30,7 +32,8 @@ class Simulation:
     """All parties and clients in this process.
 
     Everything follows from the settings, the data and the seed, masks included: the same call gives the same run, and
-    a run that goes on from a checkpoint is the run that was never stopped.
+    a run that goes on from a checkpoint is the run that was never stopped.  Only how an owner's input is split into
+    shares is fresh each time, and nothing that is computed from it depends on that.
     """
 
     def __init__(
@@ -43,6 +46,7 @@ class Simulation:
                 f"{-(-steps // settings.batch) * settings.batch}"
             )
         settings = settings.for_run(parties, steps)
+        check_memory(settings, steps)
         self.settings, self.parties, self.seed, self.decisions = settings, parties, seed, steps // settings.batch
         self.episodes = episodes_of(environment, settings, steps, seed)
         self.world = World(self.episodes, settings)
@@ -50,10 +54,12 @@ class Simulation:
         done = 0
         if kept is not None:
             kept.check(settings=settings, parties=parties, seed=seed, steps=steps, data=environment.name)
+            if kept.facts.get("role", _ROLE) != _ROLE:
+                raise ConfigError(f"the checkpoint is of {kept.facts['role']} alone: put the simulation's own back")
             done = kept.done
             for arms in kept.arrays["arms"]:
                 self.world.act(arms)
-        self._facts = {"steps": steps, "seed": seed, "data": environment.name, "parties": parties}
+        self._facts = {"role": _ROLE, "steps": steps, "seed": seed, "data": environment.name, "parties": parties}
         clients = {PULLER: self.world.puller(), PAYER: self.world.payer(done)}
         self.session = Session.simulate(parties, self.dealer, clients=clients)
         self.play = Play(self.session, settings, done=done, kept=None if kept is None else kept.arrays)
@@ -101,6 +107,7 @@ class Simulation:
         return Run(
             self.settings, self.parties, *compared, cost, tuple(self.session.ledger),
             max(0.0, cost.seconds - self.dealer.seconds), self.dealer.dealt_bytes, self.dealer.seconds,
+            baselines=baselines_of(self.episodes, self.done * self.settings.batch),
             state={name: _joined(words) for name, words in self.play.state.words().items() if "unpaid" not in name},
         )  # fmt: skip
 
@@ -124,6 +131,8 @@ def simulate(
     """
     kept = latest(folder) if resume and folder is not None else None
     simulation = Simulation(environment, settings, parties=parties, steps=steps, seed=seed, kept=kept)
+    simulation.world.check_bound(parties)
+    plan_of(simulation.settings, parties)  # what a first decision alone takes, such as an import, is not timed
     if kept is None and folder is not None:  # not before the run is known to be one
         for old in checkpoints(folder):
             old.unlink()

@@ -3,15 +3,33 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 
 from bandits.environments import Episode
 from mpc.client import ClientProgram, Receive, Send
-from mpc.errors import RangeError
+from mpc.errors import ConfigError, RangeError
 
+from .play import split
 from .settings import Settings, Truncation
+
+_COPIES = 4  # of contexts and outcomes: the episodes', those by decision, the twin's, and what is between them
+_PER_STEP = 1500  # bytes of a step's arms, rewards and records
+
+
+def check_memory(settings: Settings, steps: int, *, processes: int = 1) -> None:
+    """ConfigError where the episodes of so many steps would not fit, in each of `processes` on this machine."""
+    each = _PER_STEP + 8 * _COPIES * settings.replicas * (settings.dim + settings.arms)
+    wanted, free = processes * steps * each, _free_memory()
+    if wanted > free:
+        raise ConfigError(
+            f"{steps:,} steps of {settings.replicas:,} replicas take about {wanted / 1e9:,.1f} GB of memory, and "
+            f"{free / 1e9:,.1f} GB are free: about {free // (processes * each):,} steps fit, or fewer --replicas"
+        )
 
 
 class World:
@@ -27,6 +45,17 @@ class World:
 
     def __len__(self) -> int:
         return len(self.contexts)
+
+    def check_bound(self, parties: int) -> None:
+        """RangeError where a context of any step lies beyond its owner's bound, which each owner enforces as well."""
+        given = self.settings
+        for owner, block in split(self.contexts, parties).items():
+            norm = float(np.linalg.norm(block, axis=-1).max(initial=0.0))
+            if not norm <= given.bound * (1.0 + 2.0**-given.fraction_bits):
+                raise RangeError(
+                    f"a block of party {owner} has norm {norm:.6g}, declared is {given.bound:g}: scale it or declare "
+                    "more"
+                )
 
     @property
     def average_reward(self) -> float:
@@ -70,6 +99,19 @@ def by_step(rows: Sequence[np.ndarray]) -> np.ndarray:
     """(decisions, R, B) as (steps, R): a step is one context of each replica."""
     stacked = np.stack(rows)
     return stacked.swapaxes(1, 2).reshape(-1, stacked.shape[1])
+
+
+def _free_memory() -> int:
+    """Bytes that this machine, or the container around it, still has."""
+    free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    with suppress(OSError, ValueError, IndexError):
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        free = next((1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")), free)
+    with suppress(OSError, ValueError):
+        group = Path("/sys/fs/cgroup")
+        limit, used = ((group / name).read_text() for name in ("memory.max", "memory.current"))
+        free = min(free, int(limit) - int(used))
+    return free
 
 
 def _by_decision(rows: Sequence[np.ndarray], batch: int) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -233,6 +233,32 @@ def test_any_end_or_byte_that_is_missing_or_wrong_is_noticed(saved: Path) -> Non
         for name, words in whole.arrays.items():
             assert (found.arrays[name] == words).all()
     assert unharmed < 60
+
+
+def test_a_header_that_claims_fewer_numbers_is_noticed(saved: Path) -> None:
+    """What it leaves unread is checked as well."""
+    raw = saved.read_bytes()
+    assert b"(3, 1, 4, 9, 8)" in raw
+    saved.write_bytes(raw.replace(b"(3, 1, 4, 9, 8)", b"(3, 1, 4, 9, 0)"))
+    with pytest.raises(ConfigError, match="is damaged: delete it"):
+        Checkpoint.load(saved)
+
+
+def test_a_party_s_shares_are_no_simulation(tmp_path: Path) -> None:
+    kept = forward(begun(settings()), 2).checkpoint()
+    replace(kept, facts={**kept.facts, "role": "party-0"}).save(tmp_path)
+    with pytest.raises(ConfigError, match="the checkpoint is of party-0 alone: put the simulation's own back"):
+        begun(settings(), kept=latest(tmp_path))
+
+
+def test_what_a_user_gave_is_compared_before_what_follows_from_it(tmp_path: Path) -> None:
+    """Other parties mean other owners, and more steps more state bits: the words name the option."""
+    forward(begun(settings()), 2).checkpoint().save(tmp_path)
+    rest = {"environment": ENVIRONMENT, "settings": settings(), "seed": SEED, "folder": tmp_path, "resume": True}
+    with pytest.raises(ConfigError, match="with parties = 3, this one has 2"):
+        simulate(parties=2, steps=10, **rest)
+    with pytest.raises(ConfigError, match="with steps = 10, this one has 20000"):
+        simulate(parties=3, steps=20_000, **rest)
 
 
 def test_a_damaged_last_one_leaves_the_one_before(tmp_path: Path) -> None:

@@ -17,10 +17,11 @@ from ppcb_runs import ENVIRONMENT, SEED, name_of, played, settings
 from mpc import ConfigError
 from mpc.errors import MaskedError
 from mpc.ledger import Entry
-from offline import Plan
+from offline import Plan, inspect
 from protocols.ppcb.checkpoint import Checkpoint, checkpoint_at, checkpoints
 from protocols.ppcb.launched import Launch, launched, plan_of
 from protocols.ppcb.program import PULLER
+from protocols.ppcb.report import text
 from protocols.ppcb.roles import Task, payer
 from protocols.ppcb.run import Run
 from protocols.ppcb.settings import Division, Policy, Settings, Variant
@@ -31,8 +32,9 @@ Output = pytest.CaptureFixture[str]
 def launch(given: Settings, parties: int, steps: int, home: Path, **rest: Any) -> Run:
     scratch = home / f"scratch{len(list(home.iterdir()))}"
     scratch.mkdir()
+    say = rest.pop("say", lambda _: None)
     how = Launch(parties, steps, SEED, home / "keep", **{"every": 8, "timeout": 20.0, **rest})
-    return launched(ENVIRONMENT, given, how, scratch)
+    return launched(ENVIRONMENT, given, how, scratch, say=say)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +78,7 @@ KEYS = {
     "rounds_per_step", "bytes_per_step_per_party", "offline_bytes_per_step", "seconds_per_step",
     "offline_seconds_per_step", "eta_per_step", "ledger",
 }  # fmt: skip
-EXTRAS = {"replicas", "client_hops_per_step", "sent_bytes_per_step_per_party"}
+EXTRAS = {"replicas", "client_hops_per_step", "sent_bytes_per_step_per_party", "further_arms", "arms_per_context"}
 
 
 def test_run_and_launch_print_the_same_document(capsys: Output) -> None:
@@ -107,8 +109,10 @@ def test_an_interrupted_launch_goes_on_where_all_parties_stood(tmp_path: Path, c
     _, complained = launcher.communicate(timeout=LIMIT)
     assert launcher.returncode == 130, complained
     assert "go on with --resume and --out" in complained and "Traceback" not in complained
+    assert "stopping after this decision, with a checkpoint" in complained
     reached = json.loads((out / "result.json").read_text())["steps"]
-    assert 0 < reached < 160 and reached % 10 == 0
+    assert 0 < reached < 160 and reached % 5 == 0, "a checkpoint where it stopped, between two refreshes"
+    assert np.fromfile(out / "checkpoints" / "arms.bin", np.int64).size == reached, "nothing is to be decided again"
     before = arms_in(out)
     assert (before["arms"] == before["twin_arms"]).all() and len(before["arms"]) == reached
     assert {path.stat().st_mode & 0o777 for home in kept for path in home.iterdir()} == {0o600}
@@ -122,17 +126,26 @@ def test_an_interrupted_launch_goes_on_where_all_parties_stood(tmp_path: Path, c
     assert after["arms"].shape == (160, 1)
     assert (after["arms"] == after["twin_arms"]).all()
     assert (after["arms"][:reached] == before["arms"]).all()
+    assert "made again" not in complained
     result = json.loads((out / "result.json").read_text())
     assert result["ledger"] == [{"role": PULLER, "what": "arm", "count": 160, "why": "it is pulled"}]
+    assert (result["further_arms"], result["arms_per_context"]) == (0, 1)
     assert result["client_hops_per_step"] == 2
 
 
 def test_parties_that_kept_different_steps_go_on_from_one_they_share(tmp_path: Path) -> None:
-    """Party 1 lost its last checkpoint; both begin at the one before it."""
-    given = settings(delay=1)
+    """Party 1 lost its last checkpoint; both begin at the one before it, and what is decided again counts twice."""
+    given, said = settings(delay=1), []
     launch(given, 2, 24, tmp_path)
     checkpoint_at(tmp_path / "keep" / "party-1", 24).unlink()
-    again = launch(given, 2, 24, tmp_path, resume=True)
+    again = launch(given, 2, 24, tmp_path, resume=True, say=said.append)
+    assert len(said) == 1 and "8 decisions from 16 on are made again with the same coins and fresh masks" in said[0]
+    assert (again.further_arms, again.arms_per_context) == (8 * 3, 2)
+    assert [(entry.role, entry.what, entry.count) for entry in again.ledger] == [
+        (PULLER, "arm", 72),
+        (PULLER, "arm", 24),
+    ]
+    assert "learned 24 arms, of steps that were played again" in text(again) and "up to 2 of one context" in text(again)
     assert again.twin_arms is not None and (again.arms == again.twin_arms).all()
     noted = np.fromfile(tmp_path / "keep" / "arms.bin", np.int64)
     assert (noted.reshape(24, 3) == again.arms).all(), "what was noted after that step is forgotten"
@@ -175,6 +188,158 @@ def test_a_payer_that_never_answers_is_named_within_the_timeout(tmp_path: Path, 
     assert len(lines) == 1 and "was silent for 0.5 s" in lines[0]
     assert not Path(f"/proc/{struck.pid}").exists()
     assert "payer" in lines[0] or "client 1" in lines[0], lines[0]
+
+
+def test_a_run_that_cannot_be_leaves_an_earlier_one_alone(tmp_path: Path, capsys: Output) -> None:
+    """Each of these was found wrong after the checkpoints had gone."""
+    how = ("launch", "ppcb", *SMALL, "--steps", "8", "--json", "--out", str(tmp_path))
+    assert masked(capsys, *how)[0] == 0
+    before = {path: path.read_bytes() for path in (tmp_path / "checkpoints").rglob("*") if path.is_file()}
+    assert len(before) == 4
+    for options, words in (
+        ("--material nowhere", "there is no store at nowhere/party-0"),
+        ("--bound 0.25", "declared is 0.25: scale it or declare more"),
+        ("--timeout 0", "a timeout is a positive number"),
+        ("--batch 3", "8 steps are no whole number of batches of 3"),
+        ("--plot x.xyz", "a picture ends in"),
+    ):
+        code, _, complained = masked(capsys, *how, *options.split())
+        assert code == 2 and words in complained
+    assert {path: path.read_bytes() for path in (tmp_path / "checkpoints").rglob("*") if path.is_file()} == before
+
+
+def test_resuming_refuses_what_is_not_its_own(tmp_path: Path, capsys: Output) -> None:
+    """Another number of parties, another party's shares, another run's, and those of a simulation."""
+    one, other, keep = tmp_path / "one", tmp_path / "other", tmp_path / "one" / "checkpoints"
+    how = ("launch", "ppcb", *SMALL, "--steps", "8", "--json", "--out")
+    for out in (one, other):
+        assert masked(capsys, *how, str(out))[0] == 0
+
+    def refused(*options: str) -> str:
+        code, _, complained = masked(capsys, *how, str(one), "--resume", *options)
+        assert code == 2 and complained.count("\n") == 1
+        return complained
+
+    for parties in ("3", "4"):
+        complained = refused("--parties", parties)
+        assert f"parties = 2, this one has {parties}: give the arguments of that run" in complained
+        assert "without --resume" not in complained
+    simulated = masked(capsys, "run", *how[1:], str(one), "--resume")
+    assert simulated[0] == 2 and "go on with 'masked launch ppcb --resume'" in simulated[2]
+    place = checkpoint_at(keep / "party-1", 8)
+    own = place.read_bytes()
+    place.write_bytes(checkpoint_at(keep / "party-0", 8).read_bytes())
+    assert "checkpoint-000000008.npz is of party-0 of run" in refused()
+    place.write_bytes(checkpoint_at(other / "checkpoints" / "party-1", 8).read_bytes())
+    assert "not of party-1 of run" in refused()
+    place.unlink()
+    assert "no decision in common (party-0 at checkpoint-000000008, party-1 at none): put back" in refused()
+    place.write_bytes(own)
+    assert masked(capsys, *how, str(one), "--resume")[0] == 0
+    for party in range(2):
+        checkpoint_at(keep / f"party-{party}", 8).unlink()
+    assert masked(capsys, "run", *how[1:], str(one))[0] == 0
+    assert "is a simulation: go on with 'masked run ppcb --resume'" in refused()
+
+
+def test_a_second_ctrl_c_says_what_is_kept(tmp_path: Path) -> None:
+    """One owner stands still, so the first one cannot be answered; there is no checkpoint yet."""
+    launcher = started("launch", "ppcb", *SMALL, "--steps", "60000", "--checkpoint-every", "60000", "--refresh", "0",
+                       "--out", str(tmp_path))  # fmt: skip
+    log = tmp_path / "checkpoints" / "arms.bin"
+    awaited(lambda: log.exists() and log.stat().st_size)
+    os.kill(roles(launcher.pid, "owner")[-1], signal.SIGSTOP)
+    launcher.send_signal(signal.SIGINT)
+    assert launcher.stderr is not None
+    awaited(lambda: "Ctrl-C again stops at once" in launcher.stderr.readline())
+    launcher.send_signal(signal.SIGINT)
+    _, complained = launcher.communicate(timeout=LIMIT)
+    assert launcher.returncode == 130
+    *_, kept, last = complained.splitlines()
+    assert "decisions were made, and the first checkpoint comes after 60,000" in kept and last == "stopped"
+    assert "holds nothing to go on from, only the arms that the puller learned" in kept
+    assert log.stat().st_size > 0 and not list(tmp_path.rglob("checkpoint-*"))
+
+
+def dealt(capsys: Output, home: Path, *options: str, steps: int = 16) -> Path:
+    """Material for a run of SMALL's size."""
+    plan = home / "plan.json"
+    bandit = ("--arms", "4", "--dim", "8", "--parties", "2", "--eps", "0.2", *options)
+    assert masked(capsys, "offline", "plan", "ppcb", *bandit, "-o", str(plan))[0] == 0
+    deal = ("offline", "deal", str(plan), "--steps", str(steps), "--block-steps", "4", "--out", str(home / "material"))
+    assert masked(capsys, *deal)[0] == 0
+    return home / "material"
+
+
+def test_a_run_that_goes_on_with_material_has_other_coins(tmp_path: Path, capsys: Output) -> None:
+    """The decisions after the checkpoint were released with the dealer's: the puller has learned both."""
+    material, out = dealt(capsys, tmp_path), tmp_path / "run"
+    how = ("launch", "ppcb", *SMALL, "--steps", "24", "--checkpoint-every", "12", "--out", str(out))
+    assert masked(capsys, *how)[0] == 0
+    checkpoint_at(out / "checkpoints" / "party-1", 24).unlink()
+    code, said, complained = masked(capsys, *how, "--resume", "--material", str(material))
+    assert code == 0, complained
+    assert "12 decisions from 12 on are made again with other coins, of --material," in complained
+    assert "12 x arm     of a step that was played again" in said and "up to 2 of one context, 5.666 in all" in said
+    result = json.loads((out / "result.json").read_text())
+    assert (result["further_arms"], result["arms_per_context"], result["twin_average_reward"]) == (12, 2, None)
+    assert [row["count"] for row in result["ledger"]] == [24, 12]
+    code, _, complained = masked(capsys, *how, "--resume")
+    assert code == 2 and "so no dealer can go on with its coins" in complained, "a twin would replay the wrong ones"
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("--steps 20000", ("item 2 of its step is TruncationMask(shape=(36,), bits=20), of this one TruncationMask",
+                           "(20,000 steps, 25 state bits and no refresh)", "--eps 0.2 --steps 20000 -o plan.json'",
+                           "deal plan.json --steps 20000 --out")),
+        ("--steps 8 --delay 1", ("of this one ProductMask", "--eps 0.2 --delay 1 --steps 8 -o plan.json'")),
+        ("--steps 8 --parties 3", ("it has 2 parties, this one 3",)),
+        ("--steps 8 --replicas 2", ("--replicas 2 --steps 8",)),
+        ("--steps 2000", ("16 steps of 'ppcb' are left, 2000 wanted",)),
+        ("--steps 8 --session other", ("was dealt for session 'local', this is 'other'",)),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)  # fmt: skip
+def test_material_of_another_run_is_refused_before_it_is_used(
+    options: str, words: tuple[str, ...], tmp_path: Path, capsys: Output
+) -> None:
+    material = dealt(capsys, tmp_path)
+    how = ("launch", "ppcb", *SMALL, "--json", "--material", str(material), *options.split())
+    code, _, complained = masked(capsys, *how)
+    assert code == 2 and complained.count("\n") == 1
+    for part in words:
+        assert part in complained
+    assert [inspect(material / f"party-{party}").steps_left for party in range(2)] == [16, 16]
+
+
+def test_a_plan_for_a_long_run_has_its_state_bits(tmp_path: Path, capsys: Output) -> None:
+    """And says them, and how much to deal; a plan of a short run has others."""
+    bandit = ("offline", "plan", "ppcb", "--arms", "4", "--dim", "8", "--parties", "2", "--eps", "0.2")
+    digests = []
+    for steps, words in (
+        ("500", "a run of 500 steps has 20 state bits and no refresh: it draws 500 steps"),
+        ("20000", "a run of 20,000 steps has 25 state bits and no refresh: it draws 20,000 steps"),
+        ("200000", "a run of 200,000 steps has 30 state bits and no refresh"),
+    ):
+        code, said, _ = masked(capsys, *bandit, "--steps", steps, "-o", str(tmp_path / "plan.json"))
+        assert code == 0 and words in said and "masked offline deal" in said
+        given = Settings(4, 8, 0.2, steps=max(1 << 16, int(steps))).for_run(2, int(steps))
+        digests.append(Plan.load(tmp_path / "plan.json").digest)
+        assert digests[-1] == plan_of(given, 2).plan.digest
+    assert len(set(digests)) == 3
+    _, said, _ = masked(capsys, *bandit, "--refresh", "7", "--steps", "20", "-o", str(tmp_path / "plan.json"))
+    assert "20 state bits and a refresh every 7 decisions: it draws 3 steps of this plan" in said
+    code, _, complained = masked(capsys, *bandit, "--steps", "0")
+    assert code == 2 and "at least 1 step, not 0" in complained
+
+
+def test_inspecting_the_folder_of_all_stores_names_them(tmp_path: Path, capsys: Output) -> None:
+    material = dealt(capsys, tmp_path)
+    code, _, complained = masked(capsys, "offline", "inspect", str(material))
+    assert code == 2 and "delete" not in complained
+    assert f"holds the stores of party-0, party-1: inspect one, such as {material / 'party-0'}" in complained
 
 
 def test_material_that_was_dealt_before_is_enough(tmp_path: Path, capsys: Output) -> None:

@@ -1,0 +1,94 @@
+"""Owners that are asked to stop end after the same decision, wherever each of them stood; and what counts twice."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mpc import ConfigError
+from protocols.ppcb.again import beyond, note_again
+from protocols.ppcb.stopping import Stop, ask_to_stop, stopped_at
+
+LIMIT = 20.0
+
+
+class Owners:
+    """Threads that meet within each decision, as the rounds of a protocol make them, and rest at random between two."""
+
+    def __init__(self, folder: Path, parties: int, decisions: int, seed: int) -> None:
+        self.stood: dict[int, int] = {}
+        self._folder, self._decisions = folder, decisions
+        self._meet = threading.Barrier(parties)
+        self._rng = [np.random.default_rng([seed, party]) for party in range(parties)]
+        self.threads = [threading.Thread(target=self._play, args=(party,), daemon=True) for party in range(parties)]
+        for thread in self.threads:
+            thread.start()
+
+    def _play(self, party: int) -> None:
+        stop = Stop(self._folder, party)
+        for done in range(1, self._decisions + 1):
+            self._meet.wait(LIMIT)
+            self.stood[party] = done
+            time.sleep(self._rng[party].choice([0.0, 0.0, 0.002]))
+            if done < self._decisions and stop.here(done):
+                return
+
+    def end(self) -> set[int]:
+        for thread in self.threads:
+            thread.join(LIMIT)
+            assert not thread.is_alive(), "an owner waits for one that has stopped"
+        return set(self.stood.values())
+
+
+@pytest.mark.parametrize("cycle", [1, 7])
+@pytest.mark.parametrize("seed", range(5))
+def test_all_owners_stop_after_the_same_decision(cycle: int, seed: int, parties: int, tmp_path: Path) -> None:
+    owners = Owners(tmp_path, parties, 100_000, seed)
+    time.sleep(0.002 * seed)
+    ask_to_stop(tmp_path, parties, cycle, threading.Event())
+    (at,) = owners.end()
+    assert at == stopped_at(tmp_path) and at % cycle == 0
+
+
+def test_a_run_that_ends_first_is_not_waited_for(parties: int, tmp_path: Path) -> None:
+    over = threading.Event()
+    asking = threading.Thread(target=ask_to_stop, args=(tmp_path, parties, 1, over))
+    asking.start()
+    over.set()
+    asking.join(LIMIT)
+    assert not asking.is_alive() and stopped_at(tmp_path) is None
+
+
+def test_nobody_stops_unasked(tmp_path: Path) -> None:
+    stop = Stop(tmp_path, 0)
+    assert not any(stop.here(done) for done in range(100))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("spans", "done", "noted", "further", "most"),
+    [
+        ([], 100, 100, 0, 1),
+        ([], 100, 108, 8, 1),
+        ([(50, 75)], 100, 100, 25, 2),
+        ([(50, 100), (60, 70)], 200, 200, 60, 3),
+        ([(50, 100)], 60, 70, 60, 2),
+        ([(96, 100)], 0, 0, 4, 1),
+    ],
+)
+def test_what_was_decided_again_counts_as_often_as_it_was(
+    spans: list[tuple[int, int]], done: int, noted: int, further: int, most: int, tmp_path: Path
+) -> None:
+    for span in spans:
+        note_again(tmp_path, *span)
+    assert beyond(tmp_path, done, noted) == (further, most)
+
+
+def test_damaged_notes_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "again.json").write_text("[[1]]")
+    with pytest.raises(ConfigError, match=r"again\.json is damaged: put it back, or run without --resume"):
+        beyond(tmp_path, 0, 0)

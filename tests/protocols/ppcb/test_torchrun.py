@@ -1,0 +1,96 @@
+"""Owners, puller and payer as ranks of torchrun: a run that keeps nothing, and mistakes that are said once."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from parties.processes import free_port
+from ppcb_commands import LIMIT, ROOT, SMALL
+
+from mpc import ConfigError
+from mpc.launch import Place
+from protocols.cli import main
+from protocols.ppcb.folder import reserved
+from protocols.ppcb.torchrun import one_voice, reported
+
+
+def torchrun(cwd: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """Two owners, the puller and the payer."""
+    return subprocess.run(
+        [
+            sys.executable, "-m", "torch.distributed.run", "--master-addr", "127.0.0.1", "--master-port", free_port(),
+            "--nproc-per-node", "4", "-m", "protocols", "ppcb", *SMALL, *options,
+        ],
+        capture_output=True, text=True, timeout=LIMIT, cwd=cwd, check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "TMPDIR": str(cwd)},
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def material(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """For a run with late rewards, in which a fast rank 0 could overtake the puller's notes."""
+    home = tmp_path_factory.mktemp("dealt")
+    plan, bandit = home / "plan.json", ("--arms", "4", "--dim", "8", "--parties", "2", "--eps", "0.2", "--delay", "2")
+    for command in (
+        ("plan", "ppcb", *bandit, "-o", str(plan)),
+        ("deal", str(plan), "--steps", "12", "--out", str(home / "material")),
+    ):
+        main(("offline", *command))
+    return home / "material"
+
+
+def test_json_alone_leaves_everything_as_it_was(tmp_path: Path, material: Path) -> None:
+    """In the working folder, where a run kept something before, and among temporary files."""
+    kept = tmp_path / "runs" / "ppcb" / "checkpoints" / "arms.bin"
+    kept.parent.mkdir(parents=True)
+    kept.write_bytes(b"of an earlier run")
+    done = torchrun(tmp_path, "--steps", "12", "--delay", "2", "--json", "--material", str(material))
+    assert done.returncode == 0, done.stderr
+    facts = json.loads(done.stdout)
+    assert (facts["steps"], facts["parties"], facts["rounds_per_step"]) == (12, 2, 9)
+    left = [path for path in tmp_path.rglob("*") if path.is_file() and "torchelastic" not in str(path)]
+    assert left == [kept] and kept.read_bytes() == b"of an earlier run"
+    assert not list(tmp_path.glob("masked-*"))
+
+
+def test_a_mistake_is_said_by_one_rank_and_at_the_end_of_the_report(tmp_path: Path, material: Path) -> None:
+    """A folder that is in use: rank 0 alone meets that."""
+    with reserved(tmp_path / "run" / "checkpoints"):
+        done = torchrun(tmp_path, "--steps", "12", "--delay", "2", "--out", "run", "--material", str(material))
+    said = f"error: process {os.getpid()} has a run in run/checkpoints: wait for its end, or choose another --out"
+    lines = done.stderr.splitlines()
+    assert done.returncode != 0 and done.stdout == ""
+    assert lines.count(said) == 1 and lines[-2] == f"  traceback : {said}"
+    assert "<NO_OTHER_FAILURES>" in done.stderr
+
+
+def test_what_all_ranks_find_rank_0_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others wait until torchrun ends them, and end in peace; one that is not ended speaks after all."""
+    waited: list[float] = []
+    monkeypatch.setattr("protocols.ppcb.torchrun.time.sleep", waited.append)
+    for node in (0, 1):
+        with pytest.raises(ConfigError, match="wrong"), one_voice(Place(node, 4, "gloo", token="")):
+            raise ConfigError("wrong")
+    assert waited == [10.0]
+
+    def ended(_: float) -> None:
+        raise SystemExit(143)
+
+    monkeypatch.setattr("protocols.ppcb.torchrun.time.sleep", ended)
+    with pytest.raises(SystemExit) as stopped, one_voice(Place(1, 4, "gloo", token="")):
+        raise ConfigError("wrong")
+    assert stopped.value.code == 0
+
+
+def test_what_ends_a_rank_is_left_where_torchrun_looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCHELASTIC_ERROR_FILE", str(tmp_path / "error.json"))
+    with pytest.raises(ConfigError), reported():
+        raise ConfigError("a folder is missing: make it")
+    told = json.loads((tmp_path / "error.json").read_text())["message"]
+    assert told["message"] == told["extraInfo"]["py_callstack"] == "error: a folder is missing: make it"
+    assert int(told["extraInfo"]["timestamp"]) > 0
