@@ -42,7 +42,7 @@ class Confidence:
 
     def regulariser(self, dim: int) -> np.ndarray:
         """gamma I."""
-        return np.full(dim, self.gamma)
+        return np.full(dim, float(self.gamma))
 
     def omega(self, pulls: int, dim: int) -> float:
         """R sqrt(d log((1 + t L^2 / gamma) / delta)) + sqrt(gamma) S."""

@@ -51,7 +51,7 @@ class SpectralConfidence:
         """Lambda + gamma I."""
         if dim != len(self.eigenvalues):
             raise ProblemError(f"{len(self.eigenvalues)} eigenvalues for arms of {dim} dimensions: give one for each")
-        return np.array(self.eigenvalues) + self.gamma
+        return np.array(self.eigenvalues, np.float64) + self.gamma
 
     def omega(self, pulls: int, dim: int) -> float:
         """2 R sqrt(d' log(1 + t / gamma) + 2 log(1 / delta)) + C."""

@@ -21,6 +21,7 @@ from bandits.privacy import eta_per_step
 from mpc.errors import ConfigError
 
 from ..progress import Progress
+from . import linucb_attack, samba_attack
 from .operation import natural
 
 _ALL = "all"
@@ -60,8 +61,9 @@ class Report:
 
 def register(commands: Any) -> None:
     """Add `attack`."""
-    attack = commands.add_parser("attack", help="attack a bandit with what its arms and rewards show")
+    attack = commands.add_parser("attack", help="attack a bandit with what its participants see")
     kinds = attack.add_subparsers(dest="kind", metavar="KIND", required=True)
+    linucb_attack.register(kinds)
     parser = kinds.add_parser(
         "membership", help="was this context among those that the bandit learned from?", epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -79,6 +81,7 @@ def register(commands: Any) -> None:
     parser.add_argument("--plot", type=Path, help="write advantage against steps to this PNG as well")
     parser.add_argument("--json", action="store_true", help="print one JSON document instead of text")
     parser.set_defaults(run=_run)
+    samba_attack.register(kinds)
 
 
 def _run(options: argparse.Namespace) -> None:

@@ -100,6 +100,14 @@ def test_comp_with_other_sizes(name: str, arms: int, budget: int) -> None:
         assert found.pairs.shape == (arms, 2) and 0 <= found.before <= found.total <= budget
 
 
+def test_a_game_is_lost_without_room_for_it() -> None:
+    """Steps that explore leave many games open until a list comes."""
+    seen = seen_by_comp("epsilon-decreasing", 6, 60, 2)
+    found = [recover(seen.looks, "epsilon-decreasing", arms=6, budget=60, room=room) for room in (60, 200_000)]
+    assert found[0] is None
+    assert found[1] is not None and found[1].before == seen.sums.sum()
+
+
 def test_comp_of_doubles() -> None:
     """A masked score that is rounded to a double tells as much."""
     seen = seen_by_comp("ucb", 10, 200, 1)

@@ -1,0 +1,234 @@
+"""Figure 8 of the SAMBA paper: what each panel runs, and on how much.
+
+a  time of a run against N for six policies     in the clear, as published (in one process; launched), on shares
+b  time of a step against K for six policies    in the clear, as published (in one process), on shares
+c  cumulative reward against N, two data sets   in the clear, after agreement with both protocols
+d  share of each participant's computing time   as published
+
+On shares: two computing parties, a process for all owners, and DC, on material dealt beforehand.  The paper's own pages
+were not at hand: sizes are ours.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+import numpy as np
+
+from bandits.samba import NAMES, BernoulliArms, Policy, SambaError, SeededCoins, Seeds, by_name, play, run
+from bandits.samba.environments import jester_means, movielens_means
+from mpc.errors import ConfigError
+
+from ..bench import samba_mpc
+from ..samba.classic_run import ClassicRun, play_classic
+from ..samba.mpc_settings import Settings
+from ..samba.mpc_simulate import simulate
+from ..samba.wire import Spec
+from .samba_plots import draw
+from .units import Rows, Unit, collect, keeping, make, write_csv
+
+FIGURES = ("a", "b", "c", "d")
+ARMS = 10
+BITS, QUICK_BITS = 2048, 256
+_POINTS = 12  # of a reward curve
+_TRIES = 3  # of what one process does: the quickest counts
+
+
+class Mode(Enum):
+    """How a run is played."""
+
+    PLAIN = "in the clear"
+    CLASSIC = "classic, one process"
+    LAUNCHED = "classic, K + 3 processes"
+    SHARES = "mpc, launched"
+
+
+class Data(Enum):
+    """Arms of a reward curve."""
+
+    MOVIELENS = "MovieLens"
+    JESTER = "Jester"
+    EVEN = "even"  # where it is about whether it runs
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much: the folder with the data sets' folders, pulls and runs of a reward curve."""
+
+    folder: Path | None
+    pulls: int
+    runs: int
+    quick: bool = False
+
+    @property
+    def bits(self) -> int:
+        """Of DC's key."""
+        return QUICK_BITS if self.quick else BITS
+
+    @property
+    def data(self) -> tuple[Data, ...]:
+        """What reward is earned on."""
+        return (Data.EVEN,) if self.folder is None else (Data.MOVIELENS, Data.JESTER)
+
+
+PLAYED = (
+    Spec("epsilon-greedy"), Spec("epsilon-decreasing"), Spec("ucb"), Spec("thompson"), Spec("softmax", tau=0.06),
+    Spec("softmax", tau=0.02), Spec("pursuit", beta=0.1), Spec("pursuit", beta=0.2),
+)  # fmt: skip
+
+
+def label_of(spec: Spec) -> str:
+    """A policy with the constant that counts."""
+    more = {"epsilon-greedy": f" {spec.eps:g}", "softmax": f" {spec.tau:g}", "pursuit": f" {spec.beta:g}"}
+    return spec.name + more.get(spec.name, "")
+
+
+def make_figures(options: argparse.Namespace) -> None:
+    """What `scripts/figures samba` does."""
+    if options.table or not set(options.fig) <= set(FIGURES):
+        raise ConfigError("the panels of SAMBA's figure 8 are a, b, c and d: name them with --fig, or none for all")
+    if options.data_dir is None and not options.quick and "c" in (options.fig or FIGURES):
+        raise ConfigError("panel c is on MovieLens and Jester: name the folder of their folders with --data-dir")
+    out = options.out or Path("runs/figures") / ("quick" if options.quick else ".")
+    pulls = options.steps if options.steps is not None else 120 if options.quick else 10_000
+    runs = options.runs if options.runs is not None else 2 if options.quick else 20
+    size = Size(options.data_dir, pulls, runs, options.quick)
+    kept = options.kept or keeping(out) / f"samba-{pulls}-{runs}{'-quick' * options.quick}"
+    for figure in options.fig or FIGURES:
+        found = units(figure, size)
+        if options.unit:
+            make(next(unit for unit in found if unit.name == options.unit), kept / figure)
+            return
+        print(f"figure 8{figure}", file=sys.stderr, flush=True)
+        again = ["--steps", str(pulls), "--runs", str(runs), *["--quick"] * options.quick]
+        again += ["--data-dir", str(options.data_dir)] if options.data_dir is not None else []
+        command = [sys.executable, "-m", "protocols.figures", "samba", "--fig", figure, *again]
+        rows = collect(found, kept / figure, jobs=options.jobs, command=[*command, "--kept", str(kept), "--unit"])
+        write_csv(rows, out / f"samba-8{figure}.csv")
+        draw(figure, rows, out / f"samba-8{figure}.png")
+        print(f"{out / f'samba-8{figure}'}.csv\n{out / f'samba-8{figure}'}.png", flush=True)
+
+
+def units(figure: str, size: Size) -> list[Unit]:
+    """The units of a panel."""
+    return list({"a": _a, "b": _b, "c": _c, "d": _d}[figure](size))
+
+
+def _a(size: Size) -> Iterator[Unit]:
+    for pulls in (16,) if size.quick else (250, 500, 1000, 2000):
+        for policy in ("ucb", "pursuit") if size.quick else NAMES:
+            yield Unit(f"{policy}-{pulls}", times, (size, policy, 4 if size.quick else ARMS, pulls, tuple(Mode)))
+
+
+def _b(size: Size) -> Iterator[Unit]:
+    modes = (Mode.PLAIN, Mode.CLASSIC, Mode.SHARES)
+    for arms in (4,) if size.quick else (10, 25, 50, 100):
+        for policy in ("ucb", "softmax") if size.quick else NAMES:
+            yield Unit(f"{policy}-{arms}", times, (size, policy, arms, arms + (12 if size.quick else 200), modes))
+
+
+def _c(size: Size) -> Iterator[Unit]:
+    for data in size.data:
+        for spec in PLAYED[2:4] if size.quick else PLAYED:
+            yield Unit(f"{data.value}-{label_of(spec).replace(' ', '-')}", rewards, (size, data, spec))
+
+
+def _d(size: Size) -> Iterator[Unit]:
+    for arms in (4,) if size.quick else (10, 100):
+        for policy in ("ucb", "thompson") if size.quick else NAMES:
+            yield Unit(f"{policy}-{arms}", shares_of_time, (size, policy, arms, arms + (12 if size.quick else 1000)))
+
+
+def times(size: Size, policy: str, arms: int, pulls: int, modes: tuple[Mode, ...]) -> Rows:
+    """Seconds on the clock of the steps that choose, in each mode."""
+    steps = pulls - arms
+    means = BernoulliArms(np.linspace(0.1, 0.5, arms))
+    rows = []
+    for mode in modes:
+        if mode is Mode.PLAIN:
+            seconds = _plain_seconds(policy, means, pulls) * steps / pulls
+        elif mode is Mode.SHARES:
+            seconds = 1e-3 * samba_mpc.measure(policy, arms, steps).milliseconds * steps
+        else:
+            tries = 1 if mode is Mode.LAUNCHED else _TRIES
+            runs = [_classic(size, policy, means, pulls, processes=mode is Mode.LAUNCHED) for _ in range(tries)]
+            seconds = min(run.seconds_per_step for run in runs) * steps
+        rows.append({
+            "policy": policy, "K": arms, "N": pulls, "mode": mode.value, "seconds": round(seconds, 6),
+            "milliseconds_per_step": round(1e3 * seconds / steps, 6),
+        })  # fmt: skip
+    return rows
+
+
+def rewards(size: Size, data: Data, spec: Spec) -> Rows:
+    """Cumulative reward after so many pulls, of each run; first both protocols must agree with their references."""
+    arms = _arms(size, data)
+    if size.pulls < len(arms):
+        raise ConfigError(f"{size.pulls} pulls of {len(arms)} arms: give at least so many with --steps")
+    _agree(size, arms, spec)
+    at = np.unique(np.geomspace(len(arms), size.pulls, _POINTS).astype(int))
+    rows = []
+    for number in range(size.runs):
+        seeds = Seeds.of(number)
+        steps = play(_policy(spec, len(arms)), arms, size.pulls, SeededCoins(seeds, len(arms)), seeds.rewards)
+        paid = np.cumsum([step.reward for step in steps])
+        rows += [
+            {"data": data.value, "policy": label_of(spec), "run": number, "N": int(n), "reward": int(paid[n - 1]),
+             "best": round(float(n * arms.means.max()), 6), "random": round(float(n * arms.means.mean()), 6)}
+            for n in at
+        ]  # fmt: skip
+    return rows
+
+
+def shares_of_time(size: Size, policy: str, arms: int, pulls: int) -> Rows:
+    """Computing seconds of each participant of a run as published; and those of its steps, without keys and sum."""
+    done = _classic(size, policy, BernoulliArms(np.linspace(0.1, 0.5, arms)), pulls, processes=False)
+    whole = sum(done.seconds.values())
+    return [
+        {"policy": policy, "K": arms, "N": pulls, "bits": done.bits, "participant": name, "seconds": round(seconds, 6),
+         "step_seconds": round(done.step_seconds[name], 6), "share": round(seconds / whole, 6)}
+        for name, seconds in done.seconds.items()
+    ]  # fmt: skip
+
+
+def _arms(size: Size, data: Data) -> BernoulliArms:
+    if data is Data.EVEN or size.folder is None:
+        return BernoulliArms(np.linspace(0.1, 0.5, 8))
+    try:
+        return (movielens_means if data is Data.MOVIELENS else jester_means)(size.folder)
+    except SambaError as error:
+        raise ConfigError(str(error)) from error
+
+
+def _policy(spec: Spec, arms: int) -> Policy:
+    return by_name(spec.name, arms, eps=spec.eps, tau=spec.tau, beta=spec.beta)
+
+
+def _agree(size: Size, arms: BernoulliArms, spec: Spec) -> None:
+    pulls = len(arms) + (10 if size.quick else 100)
+    published = play_classic(spec, arms, pulls, seed=1, bits=QUICK_BITS, insecure=True)
+    settings = Settings(spec.name, len(arms), pulls, eps=spec.eps, tau=spec.tau, beta=spec.beta)
+    if not (published.pulls_equal_reference and simulate(arms, settings, parties=2, seed=1).equal):
+        raise ConfigError(f"{label_of(spec)} and a protocol differ: the policy in the clear is no stand-in")
+
+
+def _classic(size: Size, policy: str, means: BernoulliArms, pulls: int, *, processes: bool) -> ClassicRun:
+    return play_classic(
+        policy, means, pulls, seed=1, processes=processes, bits=size.bits, insecure=size.quick, reference=False
+    )
+
+
+def _plain_seconds(policy: str, means: BernoulliArms, pulls: int) -> float:
+    seeds, arms, spent = Seeds.of(1), len(means), []
+    for _ in range(_TRIES):
+        own, coins = by_name(policy, arms), SeededCoins(seeds, arms)
+        started = time.perf_counter()
+        run(own, means, pulls, coins, seeds.rewards)
+        spent.append(time.perf_counter() - started)
+    return min(spent)
