@@ -1,9 +1,16 @@
 """Three clinics learn together which treatment to offer, and none of them shows its patients' data to the others.
 
-A notebook in a script: run the whole with `python docs/tutorial.py`, or cell by cell in an editor that knows `# %%`.
+A notebook in a script; its first cell says how to run it.
 """
 
 # %% [markdown]
+# In the project's folder, `scripts/test` or `scripts/demo` makes `.venv` the first time.  Then
+#
+#     .venv/bin/python docs/tutorial.py
+#
+# runs the whole and prints what each cell finds, in some ten seconds.  To go cell by cell, open this file in an editor
+# that knows `# %%` (VS Code, PyCharm, Spyder; Jupyter with jupytext) and choose `.venv/bin/python` as its interpreter.
+#
 # Each clinic measures other things of the same patient: twelve numbers in all, four at each.  A computer at the desk
 # (the *puller*) is to name one of four treatments, and weeks later an insurer (the *payer*) knows whether it helped.
 # Nobody may see a whole patient, and nobody but the desk may see the choices.  Here all of them live in this process;
@@ -24,7 +31,7 @@ from protocols.ppcb import PrivateContextualBandit, evaluate_offline
 patients = synthetic_linear(arms=4, dim=12, rows=3000, seed=7)
 world = patients.episode(600, seed=1)  # 600 visits, and whether each treatment would help
 
-bandit = PrivateContextualBandit(n_arms=4, dim=12, eps=0.2, parties=3, seed=2024)
+bandit = PrivateContextualBandit(n_arms=4, dim=12, eps=0.2, parties=3, steps=5000, seed=2024)
 print(bandit)
 
 # %% [markdown]
@@ -43,7 +50,8 @@ print(f"offer treatment {told.arm}; decision {told.decision_id}; its propensity 
 print(f"one choice is {eta_per_step(4, 0.2):.2f}-differentially private, against everyone but the dealer")
 
 # %% [markdown]
-# Rewards come late and in any order.  Each names its decision; the patient's data are still there, as shares.
+# Rewards come late and in any order.  Each names its decision; the patient's data are still there, as shares.  `steps`
+# above is how many visits will be learned from: the numbers get as many bits as that takes.
 
 # %%
 visits = np.arange(1, 41)

@@ -19,7 +19,9 @@ from matplotlib.axes import Axes
 def draw(figure: str, rows: Rows, path: Path) -> None:
     """Write the PNG of a figure."""
     canvas, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
-    _DRAWERS[figure](axes, rows)
+    title, drawer = _DRAWERS[figure]
+    drawer(axes, rows)
+    axes.set_title(title, fontsize=10)
     handles, labels = axes.get_legend_handles_labels()
     if labels:
         axes.legend(handles, labels, fontsize=8)
@@ -117,6 +119,14 @@ def _table(axes: Axes, rows: Rows) -> None:
     table.scale(1.0, 1.6)
 
 
-_DRAWERS: dict[str, Callable[[Axes, Rows], None]] = {
-    "1": _one, "2": _two, "3": _three, "4": _four, "5": _five, "6": _six, "7": _seven, "8": _eight, "table1": _table,
-}  # fmt: skip
+_DRAWERS: dict[str, tuple[str, Callable[[Axes, Rows], None]]] = {
+    "1": ("Figure 1: reward over time for four eps", _one),
+    "2": ("Figure 2: reward against privacy, for three lengths of a run", _two),
+    "3": ("Figure 3: time of a step against arms", _three),
+    "4": ("Figure 4: time of a step against parties", _four),
+    "5": ("Figure 5: reward against privacy, for several numbers of arms", _five),
+    "6": ("Figure 6: membership inference during training, 95 % intervals", _six),
+    "7": ("Figure 7: reward against fraction bits, two truncations", _seven),
+    "8": ("Figure 8: reward against Newton iterations of the reciprocal", _eight),
+    "table1": ("Table 1: a step, published and recast", _table),
+}

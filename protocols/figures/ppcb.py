@@ -37,6 +37,8 @@ from .units import Rows, Unit
 DIM = 20
 _CLOSE = 2.0**-12  # scores that fixed point may order otherwise than the twin
 _POINTS = 120  # of a curve
+_CHECKPOINTS = 12  # of an attack
+FEWEST_STEPS = _CHECKPOINTS  # of a run
 
 
 @dataclass(frozen=True)
@@ -124,7 +126,7 @@ def reward_curve(size: Size, eps: float) -> Rows:
     so_far, twin_so_far = (rewards.cumsum(axis=0)[at - 1] / at[:, None] for rewards in (run.rewards, twin))
     return [
         {"eps": eps, "step": int(step), "run": number, "reward": _short(so_far[i, number]),
-         "twin_reward": _short(twin_so_far[i, number])}
+         "twin_reward": _short(twin_so_far[i, number]), **_made_with(run)}
         for i, step in enumerate(at) for number in range(size.runs)
     ]  # fmt: skip
 
@@ -168,7 +170,7 @@ def step_time(size: Size, parties: int, arms: int) -> Rows:
 
 def attack_advantage(size: Size) -> Rows:
     """Yeom et al. at checkpoints during training, with 95 % intervals over all runs."""
-    checkpoints = 3 if size.quick else 12
+    checkpoints = 3 if size.quick else _CHECKPOINTS
     rows = attack_at_checkpoints(
         size.environment(), Attack.YEOM, eps=0.1, steps=size.steps, checkpoints=checkpoints, runs=size.runs, seed=1
     )
@@ -187,14 +189,14 @@ def reward_by_bits(size: Size, bits: int, truncation: str) -> Rows:
         truncation=Truncation(truncation), refresh=0,
     )  # fmt: skip
     run = _secure(size, f"7-{bits}-{truncation}", settings)
-    return _averages(run.rewards, run.twin_rewards, {"bits": bits, "truncation": truncation})
+    return _averages(run, {"bits": bits, "truncation": truncation})
 
 
 def reward_by_newton(size: Size, newton: int) -> Rows:
     """Average reward with the published reciprocal and so many iterations."""
     settings = Settings(arms=10, dim=DIM, replicas=size.runs, division=Division.NEWTON, newton=newton)
     run = _secure(size, f"8-{newton}", settings)
-    return _averages(run.rewards, run.twin_rewards, {"newton": newton})
+    return _averages(run, {"newton": newton})
 
 
 def cost_of_step(size: Size, variant: str, parties: int) -> Rows:
@@ -226,17 +228,18 @@ def _agree(environment: Environment, arms: int, steps: int) -> None:
         )
 
 
-def _averages(rewards: np.ndarray, twin: np.ndarray | None, row: dict[str, object]) -> Rows:
-    assert twin is not None
+def _averages(run: Run, row: dict[str, object]) -> Rows:
+    assert run.twin_rewards is not None
+    pairs = zip(run.rewards.mean(axis=0), run.twin_rewards.mean(axis=0), strict=True)
     return [
-        {
-            **row,
-            "run": number,
-            "reward": _short(rewards[:, number].mean()),
-            "twin_reward": _short(twin[:, number].mean()),
-        }
-        for number in range(rewards.shape[1])
+        {**row, "run": number, "reward": _short(own), "twin_reward": _short(twin), **_made_with(run)}
+        for number, (own, twin) in enumerate(pairs)
     ]
+
+
+def _made_with(run: Run) -> dict[str, object]:
+    """What the length of the run led to."""
+    return {"state_bits": run.settings.state_bits, "refresh": run.settings.refresh}
 
 
 def _short(value: float) -> float:

@@ -1,11 +1,13 @@
 """Figures as lists of units of work, each kept in a file, so that a figure that was stopped goes on where it was.
 
-A unit is a name and a function that gives rows.  Knows files and processes; no bandit.
+A unit is a name and a function that gives rows.  What is kept lies below the figures' own folder and belongs to the
+code that made it: other code starts anew.  Knows files and processes; no bandit.
 """
 
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
 import os
 import subprocess
@@ -13,6 +15,8 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +32,28 @@ class Unit:
     name: str
     make: Callable[..., Rows]
     arguments: tuple[Any, ...]
+
+
+def keeping(out: Path) -> Path:
+    """The folder below `out` for what this very code makes; says if there is more, of other code."""
+    kept = out / "kept" / _code()
+    if others := [path.name for path in (out / "kept").glob("*") if path.is_dir() and path != kept]:
+        _say(f"{out / 'kept'} has units of {len(others)} other version(s) of the code: not used, may be deleted")
+    kept.mkdir(parents=True, exist_ok=True)
+    (out / "kept" / ".gitignore").write_text("*\n")
+    return kept
+
+
+def _code() -> str:
+    """A name for what results depend on: every module of the project, and the packages that compute."""
+    digest = hashlib.sha256()
+    for room in ("bandits", "mpc", "offline", "protocols"):
+        folder = Path(str(find_spec(room).origin)).parent  # type: ignore[union-attr]
+        for path in sorted(folder.rglob("*.py")):
+            digest.update(path.relative_to(folder.parent).as_posix().encode())
+            digest.update(path.read_bytes())
+    digest.update(" ".join(f"{package} {version(package)}" for package in ("numpy", "scikit-learn")).encode())
+    return digest.hexdigest()[:12]
 
 
 def collect(units: Sequence[Unit], folder: Path, *, jobs: int, command: Sequence[str]) -> Rows:

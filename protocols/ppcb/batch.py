@@ -4,7 +4,7 @@
     G = (I + K)^-1,   y_b = sum_c G_bc u_c,   e_b = sum_c G_bc (r_c - s_c)
     P_a -= sum_b o_ab u_b y_b',   w_a += sum_b o_ab u_b e_b
 
-The result is that of B updates one after the other, in a number of rounds that does not depend on B.
+The result is that of B updates one after the other, in a number of rounds that grows by 2 where B doubles.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def update_batch(
 
     Needs: u = P_a x of the pulled arms at state_bits; their predictions s, and the rewards, at fraction_bits.
     Error: that of the inverse, (1 - 1 / c)^(2^k) < 2^-fraction_bits for k iterations, and rounding.
-    Cost:  9 + 2 k rounds, k about log2(c fraction_bits) with c = 1 + B norm^2 / ridge.
+    Cost:  9 + 2 k rounds, k the next whole number above log2(0.7 c fraction_bits) with c = 1 + B norm^2 / ridge.
     Opens: as einsum, truncate, inverse.
     """
     f, scale, dim, batch = settings.fraction_bits, settings.state_bits, settings.dim, settings.batch

@@ -28,6 +28,7 @@ from mpc.share import Share
 from .arguments import places_of, rewards_of
 from .program import PAYER, PULLER, State, decide, learn
 from .propensity import ties_of_pulled
+from .refresh import refresh
 from .settings import Settings
 
 Act = Callable[[np.ndarray, "np.ndarray | None"], None]
@@ -116,6 +117,12 @@ def learn_from(
         words[:, :, said] = given.words
         o = Share(session, words, 0)
     yield from learn(session, state, x, o, _paid(settings), settings)
+
+
+def then_refresh(session: Session, state: State, learning: Rounds[None], settings: Settings) -> Rounds[None]:
+    """Learn, and bring the regressions back to the exact sums.  Cost: 9 rounds more."""
+    yield from learning
+    yield from refresh(session, state, settings)
 
 
 def _tell(o: Share, arms: np.ndarray) -> Reveal:

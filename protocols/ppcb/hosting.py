@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from mpc.client import ClientProgram
-from mpc.errors import ConfigError
 from mpc.ledger import Ledger
 from mpc.meter import Meter
 from mpc.prg import KEY_BYTES
 from mpc.session import Session
 from offline import InProcessDealer
 
+from .arguments import ArgumentError, whole_number
 from .coins import MeteredDealer
 
 
@@ -51,9 +51,10 @@ class InOneProcess:
         """With a dealer of fresh keys, or of keys from a seed, whose coins can be dealt again."""
         if seed is None:
             return cls(parties, InProcessDealer(parties))
+        seed = whole_number(seed, "seed")
         if not 0 <= seed < 1 << 8 * KEY_BYTES:
-            raise ConfigError(f"a seed lies in [0, 2^{8 * KEY_BYTES}), not {seed}")
-        return cls(parties, MeteredDealer(parties, int(seed)))
+            raise ArgumentError(f"a seed lies in [0, 2^{8 * KEY_BYTES}), not {seed}")
+        return cls(parties, MeteredDealer(parties, seed))
 
     def session(self, clients: Mapping[str, ClientProgram], call: int) -> Session:
         """A fresh one, which draws from a block of the dealer's that is its own."""
@@ -69,8 +70,10 @@ class OneEnd:
     whole = False
 
     def __init__(self, session: Session) -> None:
+        if not isinstance(session, Session):
+            raise ArgumentError(f"one party's end takes its session on the network, not {type(session).__name__}")
         if len(session.hosted) == session.parties:
-            raise ConfigError("this session hosts every party: make a PrivateContextualBandit without `over`")
+            raise ArgumentError("this session hosts every party: make a PrivateContextualBandit without `over`")
         self.parties, self.hosted = session.parties, session.hosted
         self.ledger, self.meter = session.ledger, session.meter
         self._session = session

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bandits.linear import Choice, LinearBandit
+from mpc.correlations import Correlation
 from mpc.errors import ConfigError
 from mpc.ledger import Ledger
 from mpc.meter import Cost
@@ -25,6 +26,7 @@ from mpc.session import Session
 from offline import Plan, Recorder
 
 from . import arguments, propensity
+from .arguments import ArgumentError
 from .hosting import Hosting, InOneProcess, OneEnd
 from .kept import load_parts, save_parts
 from .play import feature_blocks
@@ -55,8 +57,13 @@ class PrivateContextualBandit:
 
     policy: "epsilon-greedy", "linucb" or "thompson", the latter two with alpha; each explores uniformly with
     probability eps.  ridge: of the regressions.  bound: the largest norm of one party's features of a context.
-    steps: how many contexts may be learned from; ranges follow from both.  seed: makes a simulation repeatable and its
+    steps: how many contexts are learned from at most, 10,000 where it is not said; ranges and the precision of the
+    state follow from both, so say what you expect, and `extend` it later.  seed: makes a simulation repeatable and its
     `coins` known; without one the dealer's keys are fresh.
+
+    most_unpaid: how many decisions are kept for a reward, the latest; one that is older can be learned from by its
+    context alone.  Pay by `decision_id` where you can: learning without it leaves the decision open until then, and
+    shares context and action again.
 
     Arms have numbers, from 0, that never change: `remove_arm` leaves a gap, `add_arm` takes the next new number.
     """
@@ -72,11 +79,13 @@ class PrivateContextualBandit:
         alpha: float = 1.0,
         ridge: float = 1.0,
         bound: float = 1.0,
-        steps: int = 1 << 16,
+        steps: int = 10_000,
+        most_unpaid: int = 10_000,
         seed: int | None = None,
     ) -> None:
         settings = arguments.settings_of(n_arms, dim, eps, policy, alpha, ridge, bound, steps, parties)
-        self._begin(Service(settings, InOneProcess.of(parties, seed)))
+        most = arguments.most_unpaid_of(most_unpaid)
+        self._begin(Service(settings, InOneProcess.of(settings.owners, seed), most_unpaid=most))
 
     @classmethod
     def over(
@@ -90,7 +99,8 @@ class PrivateContextualBandit:
         alpha: float = 1.0,
         ridge: float = 1.0,
         bound: float = 1.0,
-        steps: int = 1 << 16,
+        steps: int = 10_000,
+        most_unpaid: int = 10_000,
     ) -> PrivateContextualBandit:
         """One party's end of a bandit on a network; all parties make the same calls in the same order.
 
@@ -102,9 +112,10 @@ class PrivateContextualBandit:
         Material that was dealt ahead follows a `plan`: a predict, and one learn of all its decisions.  Then calls
         alternate so, with as many contexts each time; the source refuses anything else before it is used.
         """
-        settings = arguments.settings_of(n_arms, dim, eps, policy, alpha, ridge, bound, steps, session.parties)
+        hosting, most = OneEnd(session), arguments.most_unpaid_of(most_unpaid)
+        settings = arguments.settings_of(n_arms, dim, eps, policy, alpha, ridge, bound, steps, hosting.parties)
         end = cls.__new__(cls)
-        end._begin(Service(settings, OneEnd(session)))
+        end._begin(Service(settings, hosting, most_unpaid=most))
         return end
 
     def _begin(self, service: Service, name: str | None = None) -> None:
@@ -133,12 +144,12 @@ class PrivateContextualBandit:
 
     @property
     def unpaid(self) -> tuple[int, ...]:
-        """The decisions that wait for a reward."""
+        """The decisions that wait for a reward: the latest `most_unpaid` of those not paid."""
         return tuple(self._service.held.open)
 
     @property
     def learned(self) -> int:
-        """How many contexts were learned from."""
+        """How many contexts were learned from; `settings.steps` is the limit."""
         return self._service.held.learned
 
     @property
@@ -172,7 +183,7 @@ class PrivateContextualBandit:
         service = self._service
         rows, alone = self._rows(contexts)
         places = arguments.eligible_places(eligible, self.arms)
-        if reveal_propensity:
+        if arguments.flag_of(reveal_propensity, "reveal_propensity"):
             propensity.check_revealable(service.settings)
         decisions, arms, ties = service.predict(rows, places, propensity=reveal_propensity)
         eps, count = self._settings.eps, len(self.arms) if places is None else len(places)
@@ -208,14 +219,14 @@ class PrivateContextualBandit:
             self.partial_fit(action, reward, context)
             return
         if whole == (reward is None) or (not whole and action is not None):
-            raise ConfigError(self._who_pays)
+            raise ArgumentError(self._who_pays)
         decisions = arguments.whole_numbers(decision_id, None, "decision ids").tolist()
         found = service.held.find(decisions)
         if not whole:
             service.learn_open(decisions, arguments.flags_of(overridden, len(decisions)), None)
             return
-        if np.any(overridden):
-            raise ConfigError("in one process `action` says which decisions were overridden: leave `overridden` out")
+        if arguments.flags_of(overridden, len(decisions)).any():
+            raise ArgumentError("in one process `action` says which decisions were overridden: leave `overridden` out")
         predicted = np.array([decision.pulled for decision in found], np.int64)
         actions = predicted if action is None else arguments.whole_numbers(action, len(found), "actions")
         said = actions != predicted
@@ -230,22 +241,22 @@ class PrivateContextualBandit:
         """
         service, whole = self._service, self._hosting.whole
         if contexts is None:
-            raise ConfigError("give a decision_id, or the context of what is learned from")
+            raise ArgumentError("give a decision_id, or the context of what is learned from")
         rows, _ = self._rows(contexts)
         if not whole:
             if decisions is not None or rewards is not None:
-                raise ConfigError(self._who_pays)
+                raise ArgumentError(self._who_pays)
             service.learn_given(rows, None)
             return
         if decisions is None or rewards is None:
-            raise ConfigError(self._who_pays)
+            raise ArgumentError(self._who_pays)
         actions = arguments.whole_numbers(decisions, len(rows), "actions")
         arguments.places_of(actions, self.arms)
         service.learn_given(rows, Pay(actions, arguments.rewards_of(rewards, len(rows))))
 
     def forget(self, decision_id: Any) -> None:
         """Let go of decisions that will never be paid."""
-        self._service.held.forget(arguments.whole_numbers(decision_id, None, "decision ids").tolist())
+        self._service.forget(arguments.whole_numbers(decision_id, None, "decision ids").tolist())
 
     def add_arm(self) -> int:
         """A new arm of which nothing is known, P = I / ridge and w = 0; its number."""
@@ -253,31 +264,39 @@ class PrivateContextualBandit:
 
     def remove_arm(self, arm: int) -> None:
         """Forget an arm and what was learned of it; rewards of it that are still to come change nothing."""
-        (place,) = arguments.places_of(arm, self.arms, 1)
+        (place,) = arguments.places_of(arguments.whole_number(arm, "arm"), self.arms)
         if len(self.arms) == 2:
-            raise ConfigError("a bandit chooses between at least 2 arms: add another before this one is removed")
+            raise ArgumentError("a bandit chooses between at least 2 arms: add another before this one is removed")
         self._service.held.remove_arm(int(place))
+
+    def extend(self, steps: int) -> None:
+        """Let so many contexts be learned from in all, more than before; nothing that was learned changes.
+
+        The state may take more bits then, so material of an earlier `plan` does not fit any more.
+        """
+        self._service.extend(arguments.whole_number(steps, "steps"))
 
     def save(self, folder: str | Path) -> None:
         """Write, for each party here, a file with its own shares and what is public, that only this user can read.
 
         In one process also one with what the puller knows.  They lie in folders of their own, party-0 to party-N-1 and
         puller, so that each can be given to its owner; whoever has all of them has everything.  No seed is among them,
-        but what a seeded bandit saves follows from its seed: that is a simulation, and protects nothing.
+        and in one process the shares are made afresh for the files, so that they follow from none.  The coins of a
+        seeded bandit do: who guesses the seed can tell exploring decisions from greedy ones.
         On a network all parties save at the same point, and the first time agree on a name for the bandit, in a round.
         """
-        service = self._service
+        service, path = self._service, arguments.folder_of(folder)
         self._name = self._name or service.agree_on_name()
-        save_parts(Path(folder), service.held, service.settings, self._hosting, self._name)
+        save_parts(path, service.held, service.settings, self._hosting, self._name)
 
     @classmethod
     def load(
         cls, folder: str | Path, *, seed: int | None = None, session: Session | None = None
     ) -> PrivateContextualBandit:
         """The bandit as it was saved last; with a network's session, this party's end.  Dealt keys are fresh again."""
-        kept = load_parts(Path(folder), None if session is None else session.hosted)
-        hosting: Hosting
-        hosting = InOneProcess.of(kept.parties, seed) if session is None else OneEnd(session)
+        end = None if session is None else OneEnd(session)
+        kept = load_parts(arguments.folder_of(folder), None if end is None else end.hosted)
+        hosting: Hosting = InOneProcess.of(kept.parties, seed) if end is None else end
         if hosting.parties != kept.parties:
             raise ConfigError(f"{folder} is of {kept.parties} parties, this session has {hosting.parties}")
         kept.resume(hosting, session)
@@ -288,16 +307,25 @@ class PrivateContextualBandit:
     def plan(
         self, contexts: int = 1, eligible: Sequence[int] | None = None, *, reveal_propensity: bool = False
     ) -> Plan:
-        """What a predict of so many contexts and one learn of all its decisions draw, with the present arms."""
-        if not 1 <= contexts <= self.learn_batch:
-            raise ConfigError(f"a plan is for 1 to {self.learn_batch} contexts: as many are learned from together")
-        recorder = Recorder(self.parties)
-        rehearsal = PrivateContextualBandit.__new__(PrivateContextualBandit)
-        rehearsal._begin(Service(self.settings, InOneProcess(self.parties, recorder)))
-        rehearsal._service.held.arms = self.arms
-        told = rehearsal.predict(np.zeros((contexts, self.dim)), eligible, reveal_propensity=reveal_propensity)
-        rehearsal.learn(decision_id=told.decision_id, reward=np.zeros(contexts))
-        return Plan("library", self.parties, tuple(recorder.items))
+        """What a predict of so many contexts and one learn of all its decisions draw, with the present arms.
+
+        Where the bandit refreshes its state, a step of the plan is as many of these as lie between two refreshes.
+        """
+        if not 1 <= arguments.whole_number(contexts, "contexts") <= self.learn_batch:
+            raise ArgumentError(f"a plan is for 1 to {self.learn_batch} contexts: as many are learned from together")
+        cycles = -(-(self.settings.refresh or 1) // contexts)
+        items: list[Correlation] = []
+        for cycle in range(cycles):
+            if cycle in (0, cycles - 1):
+                recorder = Recorder(self.parties)
+                rehearsal = PrivateContextualBandit.__new__(PrivateContextualBandit)
+                rehearsal._begin(Service(self.settings, InOneProcess(self.parties, recorder), most_unpaid=contexts))
+                held = rehearsal._service.held
+                held.arms, held.unrefreshed = self.arms, cycle * contexts
+                told = rehearsal.predict(np.zeros((contexts, self.dim)), eligible, reveal_propensity=reveal_propensity)
+                rehearsal.learn(decision_id=told.decision_id, reward=np.zeros(contexts))
+            items += recorder.items
+        return Plan("library", self.parties, tuple(items))
 
     def twin(self) -> LinearBandit:
         """A plaintext policy of the same settings that has learned nothing; for comparisons."""

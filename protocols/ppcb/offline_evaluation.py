@@ -51,8 +51,13 @@ def evaluate_offline(
 
     batch: rows that are decided on together, by what was learned before them; faster.  progress: told rows and matches.
     """
-    if batch < 1:
-        raise ConfigError(f"rows are replayed in batches of at least 1, not {batch}")
+    if not isinstance(bandit, PrivateContextualBandit) or not isinstance(log, RecordedLog):
+        raise arguments.ArgumentError(
+            f"a bandit and a RecordedLog are wanted, not {type(bandit).__name__} and {type(log).__name__}: "
+            "`bandits.logs` reads and makes logs"
+        )
+    if arguments.whole_number(batch, "batch") < 1:
+        raise arguments.ArgumentError(f"rows are replayed in batches of at least 1, not {batch}")
     arguments.places_of(np.unique(log.arms), bandit.arms)
     arguments.rewards_of(log.rewards)
     chosen = np.empty(len(log), np.int64)

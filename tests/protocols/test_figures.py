@@ -6,22 +6,24 @@ import csv
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from protocols.bench import __main__ as bench
 from protocols.bench import agreement
 from protocols.figures import __main__ as figures
+from protocols.figures import plots, ppcb, units
 
 EXPECTED = {
-    "1": {"eps", "step", "run", "reward", "twin_reward"},
+    "1": {"eps", "step", "run", "reward", "twin_reward", "state_bits", "refresh"},
     "2": {"eta", "eps", "steps", "reward", "agreement_steps"},
     "3": {"parties", "arms", "milliseconds", "rounds"},
     "4": {"parties", "milliseconds"},
     "5": {"arms", "eta", "reward"},
     "6": {"step", "advantage", "lower", "upper"},
-    "7": {"bits", "truncation", "reward"},
-    "8": {"newton", "reward"},
+    "7": {"bits", "truncation", "reward", "state_bits", "refresh"},
+    "8": {"newton", "reward", "state_bits", "refresh"},
 }
 
 
@@ -64,6 +66,105 @@ def test_kept_units_are_not_made_again(
     assert (tmp_path / "out" / "ppcb-8.csv").read_text() == first
 
 
+@pytest.mark.parametrize("other", [("--out", "elsewhere"), ("--runs", "1")])
+def test_kept_units_belong_to_their_figures_and_size(
+    other: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ("ppcb", "--quick", "--fig", "4", "--steps", "40", "--out", "out")
+    monkeypatch.setattr(ppcb, "step_time", lambda *_: [{"parties": 2, "milliseconds": 1.0}])
+    call(monkeypatch, figures.main, *words)
+    call(monkeypatch, figures.main, *words, *other)
+    assert "kept" not in capsys.readouterr().err
+    assert (tmp_path / "out" / "kept" / ".gitignore").read_text() == "*\n"
+
+
+def test_other_code_makes_its_units_anew_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ("ppcb", "--quick", "--fig", "4", "--steps", "40", "--out", "out")
+    for code, milliseconds in (("a" * 12, 1.0), ("b" * 12, 2.0)):
+        monkeypatch.setattr(units, "_code", lambda code=code: code)
+        monkeypatch.setattr(ppcb, "step_time", lambda *_, m=milliseconds: [{"parties": 2, "milliseconds": m}])
+        call(monkeypatch, figures.main, *words)
+    assert "out/kept has units of 1 other version(s) of the code: not used" in capsys.readouterr().err
+    assert {row["milliseconds"] for row in rows(tmp_path / "out" / "ppcb-4.csv")} == {"2.0"}
+
+
+def test_code_is_named_by_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A change of one module of any room changes the name; a document does not."""
+    rooms = ("bandits", "mpc", "offline", "protocols")
+    for room in rooms:
+        (tmp_path / room).mkdir()
+        (tmp_path / room / "__init__.py").write_text("")
+    monkeypatch.setattr(units, "find_spec", lambda room: SimpleNamespace(origin=tmp_path / room / "__init__.py"))
+    names = [units._code()]
+    for room in rooms:
+        (tmp_path / room / "page.py").write_text(f"# {room}")
+        names.append(units._code())
+    assert len(set(names)) == 5
+    (tmp_path / "mpc" / "page.md").write_text("text")
+    assert units._code() == names[-1]
+
+
+def test_work_in_several_processes_gives_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ("ppcb", "--quick", "--fig", "8", "--steps", "40")
+    call(monkeypatch, figures.main, *words, "--out", "alone")
+    call(monkeypatch, figures.main, *words, "--out", "together", "--jobs", "2")
+    alone, together = ((tmp_path / out / "ppcb-8.csv").read_text() for out in ("alone", "together"))
+    assert alone == together and "2 of 2" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--steps", "-5"), "--steps is at least 12, not -5"),
+        (("--steps", "5"), "--steps is at least 12, not 5"),
+        (("--steps", "0"), "--steps is at least 12, not 0"),
+        (("--runs", "0"), "--runs is at least 1, not 0"),
+        (("--runs", "-1"), "--runs is at least 1, not -1"),
+        (("--jobs", "0"), "--jobs is at least 1, not 0"),
+        (("--out", "file"), "file is a file: name a folder with --out"),
+        (("--out", "file/below"), "Not a directory: choose a place that can be used"),
+        (("--data", "letters"), "there is no data set 'letters'"),
+    ],
+)
+def test_a_figure_that_cannot_be_is_one_line(
+    words: tuple[str, ...], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
+    with pytest.raises(SystemExit) as stop:
+        call(monkeypatch, figures.main, "ppcb", "--quick", "--fig", "8", *words)
+    assert stop.value.code == 2
+    lines = [line for line in capsys.readouterr().err.splitlines() if not line.startswith("figure")]
+    assert len(lines) == 1 and lines[0].startswith("error: ") and message in lines[0]
+
+
+@pytest.mark.parametrize("figure", EXPECTED)
+def test_the_shortest_run_makes_each_figure(figure: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many steps as the error says; times of processes are left to the other test."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(ppcb, "_agree", lambda *_: None)
+    monkeypatch.setattr(ppcb, "step_time", lambda *_: [{"parties": 2, "arms": 2, "milliseconds": 1.0}])
+    call(monkeypatch, figures.main, "ppcb", "--quick", "--fig", figure, "--steps", "12", "--runs", "1", "--out", "out")
+    assert rows(tmp_path / "out" / f"ppcb-{figure}.csv")
+
+
+def test_every_picture_has_a_title(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    titles = []
+    monkeypatch.setattr(plots.Axes, "set_title", lambda _, title, **__: titles.append(title))
+    for figure in (*figures.FIGURES, "table1"):
+        monkeypatch.setitem(plots._DRAWERS, figure, (plots._DRAWERS[figure][0], lambda *_: None))
+        plots.draw(figure, [], tmp_path / "picture.png")
+    assert [title.split(":")[0] for title in titles] == [*(f"Figure {n}" for n in figures.FIGURES), "Table 1"]
+
+
 def test_a_data_set_without_its_files_is_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -76,11 +177,36 @@ def test_a_data_set_without_its_files_is_one_line(
 def test_agreement_says_how_long_runs_compare(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    call(monkeypatch, agreement.main, "--steps", "150", "--seeds", "3", "--json", str(tmp_path / "out.json"))
+    call(monkeypatch, agreement.main, "--steps", "150", "--seeds", "3", "--json", str(tmp_path / "new" / "out.json"))
     document = json.loads(capsys.readouterr().out)
-    assert document == json.loads((tmp_path / "out.json").read_text())
+    assert document == json.loads((tmp_path / "new" / "out.json").read_text())
     assert document["disagreements"] == 0 and document["rounds_per_step"] == 17
     assert document["largest_error_of_P"] < 1e-3 and document["smallest_eigenvalue_of_P"] > 0
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--steps", "-5"), "--steps is at least 1, not -5"),
+        (("--steps", "0"), "--steps is at least 1, not 0"),
+        (("--seeds", "0"), "--seeds is at least 1, not 0"),
+        (("--parties", "1"), "--parties is at least 2, not 1"),
+        (("--parties", "21"), "21 parties of 20 features: each owns at least one, so at most 20"),
+        (("--state-bits", "0"), "0 of the state"),
+        (("--json", "file/out.json"), "file: File exists: name another file with --json"),
+        (("--json", "."), ".: Is a directory: name another file with --json"),
+    ],
+)
+def test_an_agreement_that_cannot_be_is_one_line(
+    words: tuple[str, ...], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
+    with pytest.raises(SystemExit) as stop:
+        call(monkeypatch, agreement.main, "--steps", "5", "--seeds", "1", *words)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert stop.value.code == 2 and line.startswith("error: ") and message in line
 
 
 def test_the_benchmark_of_the_bandit_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
