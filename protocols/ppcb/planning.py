@@ -40,7 +40,7 @@ def plan_of(settings: Settings, parties: int) -> Planned:
     session = Session.simulate(parties, recorder, clients={PULLER: world.puller(), PAYER: world.payer()})
     play = Play(session, replace(settings, refresh=cycle and 2), done=0)
     play.turn(split(world.contexts[0], parties))
-    turn, cost = tuple(recorder.items), session.meter.total
+    turn, cost = tuple(recorder.items), replace(session.meter.total)
     if not cycle:
         return Planned(Plan("ppcb", parties, turn), turn, cost)
     play.refresh()

@@ -29,7 +29,7 @@ Progress = Callable[[int], bool]
 
 
 class Simulation:
-    """All roles in this process; everything follows from the arms, the settings and the seed, the parties' masks too.
+    """All roles in this process.  What is dealt, played and paid follows from the seed; what shares look like does not.
 
     kept: where a run stood that goes on.
     """
