@@ -15,7 +15,6 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -33,7 +32,6 @@ _TINY_BITS = 128  # for tests: room for a plaintext, no secrecy at all
 _FINGERPRINT = 8
 _MIXED_ROWS = 8  # of the pool: 8 x 8 random r^n
 _TABLE_BYTES = 64 << 20
-_THREADS = 2
 
 Integer = Any
 """A gmpy2.mpz; int where gmpy2 meets the rest of the world."""
@@ -133,14 +131,13 @@ class PublicKey:
 
 
 class SecretKey:
-    """Decrypts, with p and q side by side; never leaves its process."""
+    """Decrypts, modulo p and q apart; never leaves its process."""
 
     def __init__(self, key: Any, counts: Counts | None = None) -> None:
         self.public = PublicKey(int(key.public_key.n))
         self.counts = Counts() if counts is None else counts
         p, q = (gmpy2.mpz(prime) for prime in (key.p, key.q))
         self._key, self._halves = key, ((p, p * p, gmpy2.mpz(key.hp)), (q, q * q, gmpy2.mpz(key.hq)))
-        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="paillier")
 
     @classmethod
     def generate(cls, bits: int = KEY_BITS, *, insecure: bool = False, counts: Counts | None = None) -> SecretKey:
@@ -149,13 +146,19 @@ class SecretKey:
         check_bits(bits, insecure=insecure)
         return cls(phe.generate_paillier_keypair(n_length=bits)[1], counts)
 
-    def decrypt(self, ciphertexts: Sequence[Integer]) -> list[int]:
-        """Plaintexts in (-n/2, n/2).  Powers modulo p^2 and q^2 of the whole list, each in a thread of its own."""
+    def decrypt(self, ciphertexts: Sequence[Integer], *, bits: int | None = None) -> list[int]:
+        """Plaintexts in (-n/2, n/2).
+
+        bits: of plaintexts that are known to be short, sign included.  m mod p says as much as m then, in half the
+        time.  What was not short comes out as any value below p/2: whoever can make it one that passes for short, by
+        another multiple of p than 0, has factored n.
+        """
         self.counts.decryptions += len(ciphertexts)
-        n = self.public.n
-        parts = list(self._threads.map(lambda half: _modulo_prime(ciphertexts, *half), self._halves))
-        values = [int(self._key.crt(m_p, m_q)) for m_p, m_q in zip(*parts, strict=True)]
-        return [value - n if value > n // 2 else value for value in values]
+        p = self._halves[0][0]
+        if bits is not None and bits < p.bit_length():
+            return [_signed(value, p) for value in _modulo_prime(ciphertexts, *self._halves[0])]
+        parts = [_modulo_prime(ciphertexts, *half) for half in self._halves]
+        return [_signed(self._key.crt(m_p, m_q), self.public.n) for m_p, m_q in zip(*parts, strict=True)]
 
     def __repr__(self) -> str:
         return f"SecretKey(of {self.public})"
@@ -320,7 +323,9 @@ def _best_digit(bits: int, bases: int, uses: int, *, entry: int) -> int:
 
 
 def _modulo_prime(ciphertexts: Sequence[Integer], p: Integer, square: Integer, h: Integer) -> list[Integer]:
-    """m mod p = L(c^(p-1) mod p^2) h mod p, L(x) = (x - 1) / p.  gmpy2 frees the interpreter over a list of powers."""
-    with gmpy2.context(gmpy2.get_context(), allow_release_gil=True):
-        powers = gmpy2.powmod_base_list([c % square for c in ciphertexts], p - 1, square)
-    return [(power - 1) // p * h % p for power in powers]
+    """m mod p = L(c^(p-1) mod p^2) h mod p, L(x) = (x - 1) / p."""
+    return [(gmpy2.powmod(c % square, p - 1, square) - 1) // p * h % p for c in ciphertexts]
+
+
+def _signed(value: Integer, modulus: Integer) -> int:
+    return int(value if value <= modulus // 2 else value - modulus)

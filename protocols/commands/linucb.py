@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import platform
+import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from bandits.coins import Noise
 from bandits.linear_problem import LinearProblem, ProblemError, load_arms, load_theta
@@ -19,12 +22,15 @@ from bandits.spectral import neighbour_graph, spectral_problem
 from mpc.errors import ConfigError
 from offline import Plan
 
+from ..interrupt import Interrupt
 from ..linucb_ds.classic_run import play_classic
+from ..linucb_ds.mpc_checkpoint import Keep, Stopped
 from ..linucb_ds.mpc_launch import Launch, launched
 from ..linucb_ds.mpc_result import Run
 from ..linucb_ds.mpc_settings import Settings
 from ..linucb_ds.mpc_simulate import plan_of, simulate
 from ..linucb_ds.report import classic_document, classic_text, document, text
+from ..ppcb.folder import check_picture, reserved
 from ..progress import Progress
 from .operation import natural
 
@@ -36,10 +42,22 @@ _EXAMPLES = """examples:
   masked {how} {program} --data movielens --data-dir DIR --dim 5 --arms 50 --user 7 --budget 200
   masked {how} {program} ... --hide-arms                on shares, and nobody learns an arm
   masked {how} {program} ... --mode classic --bits 2048  the published protocol, with Paillier
+  masked {how} {program} ... --budget 5000 --out runs/a  Ctrl-C, then the same with --resume
   masked {how} {program} ... --json                     one JSON document for other tools
 """
-Player = Callable[[argparse.Namespace, LinearProblem], tuple[dict[str, Any], str]]
-"""Plays a run in one mode: its document, and its text."""
+
+
+class Played(NamedTuple):
+    """A run's document and text, and what its reference was paid, where one was played."""
+
+    facts: dict[str, Any]
+    text: str
+    rewards: Sequence[float] | None
+    title: str
+
+
+Player = Callable[[argparse.Namespace, LinearProblem, "Keep | None"], Played]
+"""Plays a run in one mode."""
 
 
 def register(run: Any, launch: Any) -> None:
@@ -82,7 +100,7 @@ def add_problem(parser: argparse.ArgumentParser, program: str) -> None:
 
 
 def planned(options: argparse.Namespace, program: str) -> Plan:
-    """What a pull on shares draws."""
+    """What a pull on shares draws; where arms are shown, every pull but the first."""
     return plan_of(_settings(options, problem_of(options, program)), options.parties)
 
 
@@ -93,8 +111,12 @@ def _options(parser: argparse.ArgumentParser, program: str, *, processes: bool) 
         "--seed", type=natural, default=1, help="of the first arm and the noise; in 'run' of everything (1)"
     )
     parser.add_argument("--bits", type=int, default=2048, help="of the keys of mode classic (2048)")
-    parser.add_argument("--out", type=Path, help=f"folder of result.json (runs/{program}; none with --json)")
-    parser.add_argument("--json", action="store_true", help="print one JSON document instead of text")
+    kept = parser.add_argument_group("what is kept")
+    kept.add_argument("--out", type=Path, help=f"folder of results and checkpoints (runs/{program}; none with --json)")
+    kept.add_argument("--checkpoint-every", type=int, default=100, metavar="N", help="pulls between two (100)")
+    kept.add_argument("--resume", action="store_true", help="go on from the last checkpoint in --out")
+    kept.add_argument("--plot", type=Path, help="write the reference's reward curve to this picture as well")
+    kept.add_argument("--json", action="store_true", help="print one JSON document instead of text")
     if processes:
         where = parser.add_argument_group("processes")
         where.add_argument("--timeout", type=float, default=60.0, help="seconds until a silent peer is lost (60)")
@@ -136,23 +158,60 @@ def problem_of(options: argparse.Namespace, program: str) -> LinearProblem:
 
 
 def _run(program: str, players: dict[str, Player], options: argparse.Namespace) -> None:
+    out: Path | None = options.out or (None if options.json else Path("runs") / program)
+    _check(options, out)
+    problem = problem_of(options, program)
+    keep = None if out is None else Keep(out / "checkpoints", options.checkpoint_every, options.resume)
+    try:
+        with nullcontext() if keep is None else reserved(keep.folder):
+            played = players[options.mode](options, problem, keep)
+    except Stopped as stopped:
+        print(
+            f"stopped at pull {stopped.done:,} of {options.budget:,}, before DC was told anything"
+            + (f": go on with --resume and --out {out}" if out is not None else ""),
+            file=sys.stderr,
+        )
+        raise SystemExit(130) from None
+    facts, files = {"program": program, **played.facts}, []
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        whole = {**facts, "options": _plain(options), "python": platform.python_version()}
+        (out / "result.json").write_text(json.dumps(whole, indent=1) + "\n")
+        files.append(out / "result.json")
+    curves = [*([out / "reward.png"] if out is not None else []), *([options.plot] if options.plot else [])]
+    if played.rewards is not None and curves:
+        from ..linucb_ds.plots import reward_curve
+
+        for path in curves:
+            reward_curve(problem, played.rewards, facts["cumulative_reward"], played.title, path)
+        files += curves
+    written = "".join(f"\n{'written' if path.suffix == '.json' else 'reward curve'}: {path}" for path in files)
+    print(json.dumps(facts, indent=1) if options.json else f"{played.text}\n{written}")
+
+
+def _check(options: argparse.Namespace, out: Path | None) -> None:
+    """What argparse does not know."""
     if options.budget < 1:
         raise ConfigError(f"a budget is at least 1 pull, not {options.budget}")
     if options.seed >> 128:
         raise ConfigError("a seed lies between 0 and 2^128 - 1")
     if options.mode == CLASSIC and options.hide_arms:
         raise ConfigError("--hide-arms is of --mode mpc: in the published protocol P knows the arms it pulls")
+    if options.mode == CLASSIC and options.resume:
+        raise ConfigError("--resume is of --mode mpc: keys are never written, so a classic run starts anew")
     if options.mode == MPC and options.parties < 2:
         raise ConfigError(f"secret sharing needs at least 2 parties, not {options.parties}")
-    out: Path | None = options.out or (None if options.json else Path("runs") / program)
-    facts, said = players[options.mode](options, problem_of(options, program))
-    facts = {"program": program, **facts}
-    if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
-        whole = {**facts, "options": _plain(options), "python": platform.python_version()}
-        (out / "result.json").write_text(json.dumps(whole, indent=1) + "\n")
-        said += f"\n\nwritten: {out / 'result.json'}"
-    print(json.dumps(facts, indent=1) if options.json else said)
+    if options.resume and out is None:
+        raise ConfigError("--resume needs the folder of the run's checkpoints: name it with --out")
+    if options.checkpoint_every < 1:
+        raise ConfigError(f"at least 1 pull between checkpoints, not {options.checkpoint_every}")
+    if options.plot is not None:
+        check_picture(options.plot)
+    material = getattr(options, "material", None)
+    if options.mode == CLASSIC and material is not None:
+        raise ConfigError("--material is of --mode mpc: Paillier's protocol draws nothing that is dealt")
+    if options.plot is not None and material is not None:
+        raise ConfigError("--plot draws the reference, whose coins are the dealer's alone with --material: drop one")
 
 
 def _plain(options: argparse.Namespace) -> dict[str, Any]:
@@ -165,32 +224,42 @@ def _settings(options: argparse.Namespace, problem: LinearProblem) -> Settings:
     return Settings.of(problem, options.budget, noise=Noise(options.noise_kind), hide=options.hide_arms)
 
 
-def _simulated(options: argparse.Namespace, problem: LinearProblem) -> tuple[dict[str, Any], str]:
+def _simulated(options: argparse.Namespace, problem: LinearProblem, keep: Keep | None) -> Played:
     progress = Progress(options.budget, "pull")
-    run = simulate(
-        problem, _settings(options, problem), parties=options.parties, seed=options.seed, progress=progress
-    )  # fmt: skip
+    with Interrupt() as interrupt:
+
+        def report(done: int) -> bool:
+            progress(done)
+            return not interrupt.asked
+
+        run = simulate(
+            problem, _settings(options, problem), parties=options.parties, seed=options.seed, progress=report,
+            keep=keep,
+        )  # fmt: skip
     progress.end()
     return _told(options, run)
 
 
-def _launched(options: argparse.Namespace, problem: LinearProblem) -> tuple[dict[str, Any], str]:
-    how = Launch(options.parties, options.seed, options.timeout, options.material, options.session)
+def _launched(options: argparse.Namespace, problem: LinearProblem, keep: Keep | None) -> Played:
+    how = Launch(options.parties, options.seed, options.timeout, options.material, options.session, keep)
     with tempfile.TemporaryDirectory(prefix="masked-") as scratch:
         return _told(options, launched(problem, _settings(options, problem), how, Path(scratch)))
 
 
-def _told(options: argparse.Namespace, run: Run) -> tuple[dict[str, Any], str]:
-    return document(run, seed=options.seed), text(run)
+def _told(options: argparse.Namespace, run: Run) -> Played:
+    rewards = None if run.reference is None else run.reference.rewards
+    shown = "arms hidden" if run.settings.hide else "arms shown"
+    title = f"{run.settings.count} arms, d = {run.settings.dim}, {run.parties} parties, {shown}"
+    return Played(document(run, seed=options.seed), text(run), rewards, title)
 
 
-def _classic(
-    options: argparse.Namespace, problem: LinearProblem, *, processes: bool
-) -> tuple[dict[str, Any], str]:  # fmt: skip
+def _classic(options: argparse.Namespace, problem: LinearProblem, _: Keep | None, *, processes: bool) -> Played:
     progress = Progress(options.budget, "pull")
     run = play_classic(
         problem, options.budget, seed=options.seed, noise=Noise(options.noise_kind), bits=options.bits,
         processes=processes, watch=progress, timeout=options.timeout if processes else 60.0,
     )  # fmt: skip
     progress.end()
-    return classic_document(run, seed=options.seed), classic_text(run)
+    rewards = [math.ldexp(pull.reward, -run.scales.reward) for pull in run.reference.pulls]
+    title = f"{len(problem.arms)} arms, d = {problem.dim}, keys of {run.bits} bits"
+    return Played(classic_document(run, seed=options.seed), classic_text(run), rewards, title)

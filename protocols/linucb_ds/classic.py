@@ -25,6 +25,7 @@ P and Comp are the cloud and do not collude.  Where this differs from the letter
 - all that P sends is multiplied by a fresh r^n.  Without it an observer links ciphertexts.
 - All ciphertexts are of integers with the same, public, fraction bits.  Exponents that differ by arm give the arm away.
 - rand is uniform modulo n, so rand + s tells Comp nothing; DC takes away the n that the sum may have wrapped by.
+- An index is far shorter than a prime of the key, so Comp decrypts the lists modulo p alone: half of the work.
 - E_DC(s) is made fresh as well: divided by E_DC(rand + s) it would be (1 + n)^-rand, which anybody can read, and Comp
   knows rand + s.
 - The order that decides ties is the permutation: Comp answers the first of the largest.
@@ -91,7 +92,10 @@ Watch = Callable[[int], None]
 
 @dataclass
 class Outcome:
-    """What a participant did and learned.  seconds: by part; of P also `steps`, the whole of the N - 1 steps."""
+    """What a participant did and learned.
+
+    seconds: by part; of P also `steps`, the whole of the N - 1 steps; `work` is the processor's, keys aside.
+    """
 
     role: Role
     counts: Counts = field(default_factory=Counts)
@@ -117,6 +121,22 @@ class _Clock:
         now = time.perf_counter()
         self._seconds[part] = self._seconds.get(part, 0.0) + now - self._last
         self._last = now
+
+
+def working(play: Play[Outcome]) -> Play[Outcome]:
+    """The same participant, whose outcome says how long its processor worked since it had its keys."""
+    spent, reply = 0.0, None
+    want = next(play)  # DC and Comp make their keys before their first word
+    while True:
+        reply = yield want
+        started = time.thread_time()
+        try:
+            want = play.send(reply)
+        except StopIteration as stop:
+            done: Outcome = stop.value
+            done.seconds["work"] = spent + time.thread_time() - started
+            return done
+        spent += time.thread_time() - started
 
 
 def data_owner(problem: LinearProblem, scales: Scales, bits: int) -> Play[Outcome]:
@@ -167,7 +187,7 @@ def comparator(
         clock = _Clock(done.seconds)
         if message.kind is Kind.MASKED_SUM:
             break
-        values = own.decrypt(ciphertexts_of(message, own.public, count))
+        values = own.decrypt(ciphertexts_of(message, own.public, count), bits=index_bits)
         _check_indices(values, index_bits)
         if seen is not None:
             seen(values)
@@ -198,6 +218,8 @@ def player(seed: int, bits: int, *, noise: Noise = Noise.SIGN, watch: Watch | No
     check_room(comp, customer, max(index_bits, total_bits), total_bits)
     yield Send(Role.COMP, pack_ranges(count, index_bits))
     yield Send(Role.DC, pack_ranges(problem.scales.reward, total_bits))
+    if budget > 1:
+        pulls.prepare()
     pulls.cloud.fill(count if budget > 1 else 1)
     clock("preparation")
     started = time.perf_counter()
@@ -251,12 +273,15 @@ class _Pulls:
         limits = bounds(self._map.arms, self._map.exploration, self._coins.budget, largest_noise=largest)
         return limits.index_bits(self._problem.scales), limits.total_bits(self._problem.scales)
 
+    def prepare(self) -> None:
+        """Tables of powers of E(theta) for all indices that will come."""
+        bits = _signed_bits(self._map.coefficient_bound(), self._problem.scales.map)
+        uses = (self._coins.budget - 1) * len(self._map.arms)
+        self._forms = LinearForms(self.cloud, self._theta, bits=bits, uses=uses)
+
     def indices(self) -> list[Integer]:
         """E(B_i), not yet fit to leave."""
-        if self._forms is None:
-            bits = _signed_bits(self._map.coefficient_bound(), self._problem.scales.map)
-            uses = (self._coins.budget - 1) * len(self._map.arms)
-            self._forms = LinearForms(self.cloud, self._theta, bits=bits, uses=uses)
+        assert self._forms is not None
         c, e = self._map.words(self._problem.scales)
         return [self.cloud.add_public(self._forms.of(row), offset) for row, offset in zip(c.tolist(), e.tolist())]
 

@@ -34,7 +34,7 @@ from mpc.net.channel import Channel, adopt
 from mpc.net.joining import call, take_calls
 
 from ..paillier import Counts
-from .classic import Outcome, Play, Watch, comparator, data_customer, data_owner, player
+from .classic import Outcome, Play, Watch, comparator, data_customer, data_owner, player, working
 from .drive import over_links
 from .wire import Role
 
@@ -171,7 +171,7 @@ def main() -> None:
         play = _play_of(role, json.loads(input_path(folder, role).read_text()), _Lines())
         links = _links(here, role)
         try:
-            done = over_links(play, links, timeout=here.timeout)
+            done = over_links(working(play), links, timeout=here.timeout)
         except PeerLost as error:  # a witness, not the cause: the launcher looks for these words
             raise PeerLost(f"{error} (reported by {role})", peer=error.peer) from error
         finally:

@@ -18,7 +18,7 @@ from mpc.ledger import Ledger
 from mpc.net.transport import DEFAULT_TIMEOUT
 
 from ..paillier import KEY_BITS, Counts, check_bits, require_packages
-from .classic import Outcome, Play, Watch, comparator, data_customer, data_owner, player
+from .classic import Outcome, Play, Watch, comparator, data_customer, data_owner, player, working
 from .classic_process import ROLES, STEP, read_outcome, write_inputs
 from .drive import in_one_process
 from .wire import Role
@@ -111,7 +111,7 @@ def play_classic(
                 Role.DO: data_owner(problem, scales, bits),
                 Role.DC: data_customer(budget, bits, insecure=insecure),
             }
-            outcomes = in_one_process(plays)
+            outcomes = in_one_process({role: working(play) for role, play in plays.items()})
     except ProblemError as error:
         raise ConfigError(str(error)) from error
     return ClassicRun(scales, bits, outcomes, reference)

@@ -27,7 +27,8 @@ indices are 0, and the argmax draws an arm.  The noise is dealt, so nobody knows
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -64,6 +65,19 @@ class HiddenState:
             session.constant(ranges.gram, STATE_BITS), session.constant(np.zeros(arms), ranges.value_bits),
             ones, ones, means, session.constant(np.zeros(()), ranges.scales.reward),
         )  # fmt: skip
+
+    @classmethod
+    def of(cls, session: Session, words: Mapping[str, np.ndarray], ranges: HiddenRanges) -> HiddenState:
+        """From `words` of an earlier session."""
+        scales = {
+            "gram": STATE_BITS, "estimates": ranges.value_bits, "roots": ranges.root_bits,
+            "squares": ranges.root_bits, "means": ranges.scales.reward, "total": ranges.scales.reward,
+        }  # fmt: skip
+        return cls(**{name: Share(session, words[name], scale) for name, scale in scales.items()})
+
+    def words(self) -> dict[str, np.ndarray]:
+        """All shares by name."""
+        return {part.name: getattr(self, part.name).words for part in fields(self)}
 
 
 def pull(session: Session, state: HiddenState, ranges: HiddenRanges, omega: float | None) -> Rounds[Share]:

@@ -38,13 +38,14 @@ class Difference:
 
 @dataclass(frozen=True)
 class Reference:
-    """arms: of the reference.  total: its cumulative reward.  gaps: between its two best indices, by step.
+    """arms, rewards: of the reference, by pull.  total: the sum.  gaps: between its two best indices, by pull.
 
     Exact integers where arms are shown: `word` is the sum that the run must reveal.  Where they are hidden, float64 on
     the same rounded problem.
     """
 
     arms: list[int]
+    rewards: list[float]
     gaps: list[float]
     total: float
     word: int | None
@@ -54,10 +55,12 @@ class Reference:
         """Play it."""
         if not settings.hide:
             run = play_fixed(problem, coins, settings.scales)
-            return cls(run.arms, [pull.gap for pull in run.pulls], run.cumulative_reward, run.total)
+            rewards = [math.ldexp(pull.reward, -settings.scales.reward) for pull in run.pulls]
+            return cls(run.arms, rewards, [pull.gap for pull in run.pulls], run.cumulative_reward, run.total)
         exact = rounded(problem, settings.scales)
         pulls = list(play(OFUL(exact.arms, exact.exploration), exact, coins))
-        return cls([p.arm for p in pulls], [p.gap for p in pulls], math.fsum(p.reward for p in pulls), None)
+        rewards = [pull.reward for pull in pulls]
+        return cls([pull.arm for pull in pulls], rewards, [pull.gap for pull in pulls], math.fsum(rewards), None)
 
 
 @dataclass(frozen=True)

@@ -114,6 +114,10 @@ class Settings:
 
     @property
     def _text(self) -> str:
+        return json.dumps(self.as_json(), sort_keys=True)
+
+    def as_json(self) -> dict[str, Any]:
+        """By name, as JSON takes it."""
         constants = self.exploration
         if not isinstance(constants, (Confidence, SpectralConfidence)):
             raise ConfigError(f"constants of type {type(constants).__name__} have no name: use one of {list(_KINDS)}")
@@ -122,7 +126,8 @@ class Settings:
             "arms": self.arms.tolist(), "kind": kind, "constants": asdict(constants), "budget": self.budget,
             "noise": self.noise.value, "hide": self.hide, "scales": asdict(self.scales),
         }  # fmt: skip
-        return json.dumps(given, sort_keys=True)
+        plain: dict[str, Any] = json.loads(json.dumps(given))  # tuples become lists, as in a file
+        return plain
 
     def save(self, path: Path) -> None:
         """Write it for the parties of a launch."""

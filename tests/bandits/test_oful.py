@@ -71,6 +71,16 @@ def test_indices_bound_the_expected_rewards() -> None:
         assert (policy.indices() >= problem.arms @ problem.theta).all()
 
 
+@pytest.mark.parametrize("gamma", [1, 2, np.int64(3)])
+def test_constants_may_be_whole_numbers(gamma: int) -> None:
+    """Sums of outer products are reals whatever gamma is."""
+    whole, real = (random_problem(3, 6, gamma=value) for value in (gamma, float(gamma)))
+    coins = Coins.draw(2, budget=30, arms=6)
+    found, wanted = (list(play(OFUL(p.arms, p.exploration), p, coins)) for p in (whole, real))
+    assert found == wanted
+    assert OFUL(whole.arms, whole.exploration).gram.dtype == np.float64
+
+
 def test_ties_go_to_the_largest_rank() -> None:
     assert pick([1.0, 3.0, 3.0, 3.0], np.array([3, 1, 2, 0])) == 2
     assert pick([5, 5], np.array([1, 0])) == 0

@@ -87,6 +87,12 @@ def test_it_is_the_published_algorithm() -> None:
     assert [pull.arm for pull in pulls] == pulled
 
 
+def test_eigenvalues_may_be_whole_numbers() -> None:
+    given = SpectralConfidence((0, 1, 3), gamma=1)
+    assert given.regulariser(3).dtype == np.float64
+    assert SpectralUCB(np.eye(3), given).gram.dtype == np.float64
+
+
 def test_a_single_node() -> None:
     problem = spectral_problem(np.zeros((1, 1)), np.array([2.0]))
     pulls = list(play(SpectralUCB(problem.arms, problem.exploration), problem, Coins.draw(0, budget=3, arms=1)))  # type: ignore[arg-type]

@@ -49,6 +49,12 @@ MISTAKES: list[tuple[str, str]] = [
     ("--arms-file tiny.npy --theta theta.npy", "scale the arms"),
     ("--arms-file text.npy --theta theta.npy", "text.npy"),
     ("FILES --out file", "choose a place that can be used"),
+    ("FILES --mode classic --resume", "--resume is of --mode mpc: keys are never written"),
+    ("FILES --resume --json", "name it with --out"),
+    ("FILES --resume", "there is no checkpoint in runs/linucb-ds/checkpoints"),
+    ("FILES --checkpoint-every 0", "at least 1 pull between checkpoints, not 0"),
+    ("FILES --plot curve.txt", "a picture ends in .png"),
+    ("FILES --plot file/curve.png", "choose a place that can be used for --plot"),
 ]
 
 
@@ -148,7 +154,8 @@ def test_text_and_file(here: Path, capsys: Output) -> None:
     kept = json.loads((here / "runs/linucb-ds/result.json").read_text())
     assert len(kept["arms"]) == 15 and kept["options"]["arms_file"] == "arms.npy"
     code, out, _ = masked(capsys, "run linucb-ds FILES --budget 15 --hide-arms --out here")
-    assert code == 0 and "all parties  nothing" in out and (here / "here/result.json").exists()
+    assert code == 0 and "all parties  nothing" in out
+    assert sorted(path.name for path in (here / "here").iterdir()) == ["result.json", "reward.png"]
 
 
 def test_the_smallest_runs(here: Path, capsys: Output) -> None:
@@ -168,6 +175,31 @@ def test_a_mistake_is_one_line_with_the_cure(words: str, said: str, here: Path, 
 def test_a_broken_launch_says_what_is_wrong(here: Path, capsys: Output) -> None:
     code, _, complained = masked(capsys, "launch linucb-ds FILES --budget 5 --material nowhere")
     assert code == 2 and complained.startswith("error: ") and complained.count("\n") == 1
+
+
+@pytest.mark.parametrize("program", ["linucb-ds", "spectralucb-ds"])
+def test_material_is_planned_dealt_and_drawn(program: str, here: Path, capsys: Output) -> None:
+    code, out, err = masked(capsys, f"offline plan {program} FILES --budget 12 --hide-arms -o plan.json")
+    assert code == 0 and "linucb-ds for 2 parties" in out, err
+    assert masked(capsys, "offline deal plan.json --steps 24 --out material")[0] == 0
+    facts = document(capsys, f"launch {program} FILES --budget 12 --hide-arms --material material")
+    assert facts["reference_cumulative_reward"] is None and facts["arms"] is None
+    code, _, complained = masked(capsys, f"launch {program} FILES --budget 12 --material material")
+    assert code == 2 and "was dealt for another run" in complained
+    for more, said in (
+        ("--plot a.png", "--plot draws the reference"),
+        ("--mode classic", "draws nothing that is dealt"),
+    ):
+        code, _, complained = masked(capsys, f"launch {program} FILES --material material {more}")
+        assert code == 2 and said in complained
+
+
+def test_the_reward_curve_is_drawn_where_it_is_asked_for(here: Path, capsys: Output) -> None:
+    for mode in ("--mode mpc", "--mode mpc --hide-arms", "--mode classic --bits 1024"):
+        facts = document(capsys, f"run linucb-ds FILES --budget 6 {mode} --plot a/curve.png")
+        assert facts["budget"] == 6
+        assert (here / "a/curve.png").read_bytes().startswith(b"\x89PNG")
+        (here / "a/curve.png").unlink()
 
 
 def test_a_plan_is_what_a_pull_draws(here: Path) -> None:

@@ -43,6 +43,22 @@ def test_it_decrypts_what_it_encrypts(key: SecretKey, pooled: bool) -> None:
     assert key.decrypt([]) == []
 
 
+@pytest.mark.parametrize("bits", [8, 100, 127, 128, 200, BITS])
+def test_short_plaintexts_take_one_prime(key: SecretKey, bits: int) -> None:
+    """Whatever has so many bits, sign included, comes out; from 128 on the primes of this key are too short alone."""
+    edge = (1 << (bits - 1)) - 1 if bits < BITS else key.public.n // 2
+    values = [0, 1, -1, edge, -edge, *(secrets.randbelow(2 * edge) - edge for _ in range(20))]
+    before = key.counts.decryptions
+    assert key.decrypt(Encryptor(key.public).encrypt(values), bits=bits) == values
+    assert key.counts.decryptions == before + len(values)
+
+
+def test_a_long_plaintext_does_not_pass_for_a_short_one(key: SecretKey) -> None:
+    """200 uniform ones: none is below 2^79 by chance, but with probability 2^-40."""
+    long = [secrets.randbelow(key.public.n) for _ in range(200)]
+    assert all(abs(value) >= 1 << 79 for value in key.decrypt(Encryptor(key.public).encrypt(long), bits=80))
+
+
 def test_it_agrees_with_phe() -> None:
     public, private = phe.generate_paillier_keypair(n_length=BITS)
     own = SecretKey(private)

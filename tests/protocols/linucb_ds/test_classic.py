@@ -129,6 +129,13 @@ def test_the_ledger_is_who_knows_what() -> None:
     assert not list(classic(linucb(3, 5), 10).outcomes[Role.DO].ledger)
 
 
+def test_work_is_told_apart_by_participant() -> None:
+    """Of the processor, once keys are made; Comp's is mostly decryption, and DO encrypts d numbers."""
+    seconds = {role: done.seconds["work"] for role, done in classic(linucb(3, 10), 30).outcomes.items()}
+    assert seconds.keys() == set(Role) and all(spent > 0 for spent in seconds.values())
+    assert seconds[Role.P] + seconds[Role.COMP] > seconds[Role.DO] + seconds[Role.DC]
+
+
 def test_progress_is_told() -> None:
     steps: list[int] = []
     classic(linucb(2, 3), 6, watch=steps.append)

@@ -16,6 +16,7 @@ from bandits.linear_problem import LinearProblem
 from mpc import EVERYONE, Open, Reveal
 from mpc.ledger import Entry
 from mpc.rounds import Request
+from protocols.linucb_ds.attacks import HiddenView
 from protocols.linucb_ds.mpc_coins import own_coins
 from protocols.linucb_ds.mpc_player import HiddenArms
 from protocols.linucb_ds.mpc_settings import Settings
@@ -98,25 +99,6 @@ def test_every_opening_is_uniform(hide: bool, uniformity: Callable[[np.ndarray, 
         assert uniformity(np.concatenate(words), bits) > 1e-6, bits
 
 
-class Views:
-    """What a computing party gets hold of: its own shares of the chosen one-hots, and all that is opened."""
-
-    def __init__(self, problem: LinearProblem, *, seed: int, budget: int) -> None:
-        self.lists: list[np.ndarray] = []
-        arms, pairs = len(problem.arms), len(problem.arms) * (len(problem.arms) - 1) // 2
-
-        def listener(request: Request, sent: np.ndarray, reply: Any) -> None:
-            if isinstance(request, Open) and request.words.shape[1:] == (pairs,) and not request.xor:
-                differences = np.asarray(reply).astype(np.uint64)[: arms - 1].view(np.int64)
-                self.lists.append(np.concatenate([[0.0], differences * 10.0 * 2.0**-63]))
-
-        simulation = finished(problem, hide=True, budget=budget, seed=seed, listener=listener)
-        player = simulation.player
-        assert isinstance(player, HiddenArms)
-        self.pulled = np.array(simulation.pulled())
-        self.own_share = np.array([int(onehot[1].argmax()) for onehot in player.chosen])
-
-
 def test_comps_attack_is_at_chance_with_hidden_arms() -> None:
     """What it takes for differences of indices are masks.  12 runs of 29 lists of 6 arms: 1 in 6, within 5 deviations.
 
@@ -125,8 +107,8 @@ def test_comps_attack_is_at_chance_with_hidden_arms() -> None:
     hits = tries = 0
     for seed in range(12):
         problem = normal(3, 6, seed=seed)
-        view = Views(problem, seed=seed, budget=30)
-        found = recover(np.array(view.lists[1:]), problem.arms, problem.exploration)
+        view = HiddenView(problem, 30, seed)
+        found = recover(view.lists, problem.arms, problem.exploration)
         assert float(np.median(found.mismatch)) > 0.1, "no guess explains a list"
         hits += int((found.arms == view.pulled).sum())
         tries += 30
@@ -149,10 +131,10 @@ def test_ps_attack_is_at_chance_with_hidden_arms() -> None:
     blind, seeing = [], []
     for seed in range(14):
         problem = normal(3, 8, seed=100 + seed)
-        view = Views(problem, seed=seed, budget=30)
+        view = HiddenView(problem, 30, seed)
         rng = np.random.default_rng(seed)
         drawn = rng.choice([-1.0, 1.0], 30)
-        blind.append(cosine(estimate(problem.arms, view.own_share.tolist(), drawn, problem.exploration), problem.theta))
+        blind.append(cosine(estimate(problem.arms, view.own_arms.tolist(), drawn, problem.exploration), problem.theta))
         settings = Settings.of(problem, 60)
         coins = own_coins(settings, seed)
         run = play_fixed(problem, coins, settings.scales)

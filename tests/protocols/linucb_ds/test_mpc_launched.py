@@ -10,6 +10,7 @@ from mpc_linucb_runs import normal, played, spectral
 
 from bandits.linear_problem import LinearProblem
 from mpc import ConfigError
+from mpc.errors import OutOfMaterial
 from offline import deal
 from protocols.linucb_ds.mpc_launch import Launch, launched
 from protocols.linucb_ds.mpc_result import Run
@@ -63,7 +64,7 @@ def test_material_that_was_dealt_before_is_enough(tmp_path: Path) -> None:
     run = launch(problem, settings, tmp_path / "one", material=tmp_path / "material")
     assert run.reference is None and run.arms is not None and len(run.arms) == 10
     (tmp_path / "two").mkdir()
-    with pytest.raises(ConfigError, match="masked offline deal"):
+    with pytest.raises(OutOfMaterial, match="masked offline deal"):
         launch(problem, settings, tmp_path / "two", material=tmp_path / "material")
 
 

@@ -1,0 +1,223 @@
+"""The figures of the LinUCB-DS paper on MovieLens: what each runs, and on how much.
+
+6  time of a run against N, d and K, as published with Paillier and on shares, beside plaintext    processes here
+7  share of the work of each participant; cumulative reward against N                              processes; simulated
+
+The paper's own pages were not at hand: sizes and the layout of panels are ours.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+import numpy as np
+
+from bandits.coins import Coins
+from bandits.linear_problem import LinearProblem, ProblemError
+from bandits.movielens import movielens, spectral_movielens
+from bandits.oful import OFUL, Confidence, play
+from bandits.spectral import neighbour_graph, spectral_problem
+from mpc.errors import ConfigError
+
+from ..bench.linucb import on_shares
+from ..linucb_ds.classic_run import ClassicRun, play_classic
+from ..linucb_ds.mpc_settings import Settings
+from ..linucb_ds.mpc_simulate import simulate
+from ..linucb_ds.wire import Role
+from .linucb_plots import draw
+from .units import Rows, Unit, collect, keeping, make, write_csv
+
+FIGURES = ("6", "7")
+BITS, QUICK_BITS = 2048, 256
+_DIM, _ARMS, _PULLS = 5, 10, 100  # of the base case
+
+
+class Policy(Enum):
+    """The paper's two."""
+
+    LINUCB = "LinUCB-DS"
+    SPECTRAL = "SpectralUCB-DS"
+
+
+class Mode(Enum):
+    """How a run is played."""
+
+    CLASSIC = "classic"
+    SHOWN = "mpc, arms shown"
+    HIDDEN = "mpc, arms hidden"
+    PLAIN = "plaintext"
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much: the folder with MovieLens, or None for normal arms where it is about whether it runs."""
+
+    folder: Path | None
+    quick: bool = False
+
+    @property
+    def bits(self) -> int:
+        """Of keys."""
+        return QUICK_BITS if self.quick else BITS
+
+
+@dataclass(frozen=True)
+class Point:
+    """One run.  varied: which of N, d, K the panel varies; in SpectralUCB d is K."""
+
+    policy: Policy
+    varied: str
+    pulls: int = _PULLS
+    dim: int = _DIM
+    arms: int = _ARMS
+
+    @property
+    def name(self) -> str:
+        """Of a file."""
+        return f"{self.policy.value}-{self.varied}-{self.pulls}-{self.dim}-{self.arms}"
+
+
+def make_figures(options: argparse.Namespace) -> None:
+    """What `scripts/figures linucb` does."""
+    if options.table or not set(options.fig) <= set(FIGURES):
+        raise ConfigError("the figures of LinUCB-DS made here are 6 and 7: name them with --fig, or neither for both")
+    if options.data_dir is None and not options.quick:
+        raise ConfigError("these figures are on MovieLens 100K: name the folder of its u.data with --data-dir")
+    out = options.out or Path("runs/figures") / ("quick" if options.quick else ".")
+    size = Size(options.data_dir, options.quick)
+    kept = options.kept or keeping(out) / f"linucb{'-quick' * options.quick}"
+    for figure in options.fig or FIGURES:
+        found = units(figure, size)
+        if options.unit:
+            make(next(unit for unit in found if unit.name == options.unit), kept / figure)
+            return
+        print(f"figure {figure}", file=sys.stderr, flush=True)
+        again = ["--quick"] * options.quick
+        again += ["--data-dir", str(options.data_dir)] if options.data_dir is not None else []
+        command = [sys.executable, "-m", "protocols.figures", "linucb", "--fig", figure, *again]
+        rows = collect(found, kept / figure, jobs=options.jobs, command=[*command, "--kept", str(kept), "--unit"])
+        write_csv(rows, out / f"linucb-{figure}.csv")
+        draw(figure, rows, out / f"linucb-{figure}.png")
+        print(f"{out / f'linucb-{figure}'}.csv\n{out / f'linucb-{figure}'}.png", flush=True)
+
+
+def units(figure: str, size: Size) -> list[Unit]:
+    """The units of a figure."""
+    return list({"6": _six, "7": _seven}[figure](size))
+
+
+def _six(size: Size) -> Iterator[Unit]:
+    for point in points(quick=size.quick):
+        yield Unit(point.name, times, (size, point))
+
+
+def _seven(size: Size) -> Iterator[Unit]:
+    for policy in Policy:
+        for arms in (4,) if size.quick else (10, 25):
+            point = Point(policy, "K", pulls=12 if size.quick else _PULLS, arms=arms)
+            yield Unit(f"work-{point.name}", work, (size, point))
+        for user in range(2 if size.quick else 5):
+            yield Unit(f"reward-{policy.value}-{user}", rewards, (size, policy, user))
+
+
+def points(*, quick: bool) -> Iterator[Point]:
+    """Of figure 6."""
+    if quick:
+        for policy in Policy:
+            yield Point(policy, "N", pulls=6, dim=3, arms=4)
+        return
+    for policy in Policy:
+        yield from (Point(policy, "N", pulls=n) for n in (25, 50, 100, 200))
+        yield from (Point(policy, "K", arms=k) for k in (5, 10, 20, 40))
+    yield from (Point(Policy.LINUCB, "d", dim=d) for d in (2, 5, 10, 20))
+
+
+def problem_of(size: Size, policy: Policy, *, dim: int, arms: int, user: int = 0) -> LinearProblem:
+    """Movies for a user; without their file, normal arms."""
+    try:
+        if size.folder is not None:
+            if policy is Policy.LINUCB:
+                return movielens(size.folder, dim=dim, arms=arms, user=user)
+            return spectral_movielens(size.folder, arms=arms, user=user)
+    except ProblemError as error:
+        raise ConfigError(str(error)) from error
+    rng = np.random.default_rng([user, dim, arms])
+    x, theta = rng.normal(size=(arms, dim)), rng.normal(size=dim)
+    if policy is Policy.LINUCB:
+        return LinearProblem(x, theta, Confidence.of(x, theta))
+    return spectral_problem(neighbour_graph(x, 3), x @ theta)
+
+
+def times(size: Size, point: Point) -> Rows:
+    """Seconds of a run in each mode: its pulls, what is prepared before them, and what was dealt beforehand."""
+    problem = problem_of(size, point.policy, dim=point.dim, arms=point.arms)
+    run = _classic(size, problem, point.pulls)
+    spent = run.outcomes[Role.P].seconds
+    before = spent["waiting for the others"] + spent["preparation"]
+    found = [(Mode.CLASSIC, spent["steps"] + spent["key switching"], before, 0.0)]
+    for mode, hide in ((Mode.SHOWN, False), (Mode.HIDDEN, True)):
+        shares, dealing = on_shares(problem, Settings.of(problem, point.pulls, hide=hide))
+        found.append((mode, shares.seconds, 0.0, 1e-6 * dealing * point.pulls))
+    found.append((Mode.PLAIN, _plain_seconds(problem, point.pulls), 0.0, 0.0))
+    return [
+        {"policy": point.policy.value, "varied": point.varied, "N": point.pulls, "d": problem.dim, "K": point.arms,
+         "mode": mode.value, "bits": size.bits if mode is Mode.CLASSIC else "", "seconds": round(seconds, 6),
+         "preparation_seconds": round(prepared, 6), "dealing_seconds": round(dealt, 6)}
+        for mode, seconds, prepared, dealt in found
+    ]  # fmt: skip
+
+
+def work(size: Size, point: Point) -> Rows:
+    """Seconds that each participant's processor works in a run as published, keys aside."""
+    problem = problem_of(size, point.policy, dim=point.dim, arms=point.arms)
+    run = _classic(size, problem, point.pulls)
+    whole = sum(outcome.seconds["work"] for outcome in run.outcomes.values())
+    return [
+        {"panel": "work", "policy": point.policy.value, "N": point.pulls, "d": problem.dim, "K": point.arms,
+         "bits": run.bits, "role": role.value, "seconds": round(outcome.seconds["work"], 6),
+         "share": round(outcome.seconds["work"] / whole, 6)}
+        for role, outcome in run.outcomes.items()
+    ]  # fmt: skip
+
+
+def rewards(size: Size, policy: Policy, user: int) -> Rows:
+    """What DC learns of runs of several lengths, arms shown; beside float64, the best arm and random arms."""
+    arms = 6 if size.quick else 15
+    problem = problem_of(size, policy, dim=_DIM, arms=arms, user=user)
+    average = float((problem.arms @ problem.theta).mean())
+    rows: Rows = []
+    for pulls in (5, 10) if size.quick else (25, 50, 100, 200, 400):
+        run = simulate(problem, Settings.of(problem, pulls), parties=2, seed=user)
+        coins = Coins.draw(user, budget=pulls, arms=arms, size=problem.exploration.noise)
+        plain = sum(pull.reward for pull in play(OFUL(problem.arms, problem.exploration), problem, coins))
+        rows.append({
+            "panel": "reward", "policy": policy.value, "N": pulls, "d": problem.dim, "K": arms, "user": user,
+            "reward": round(run.cumulative_reward, 6), "float64": round(plain, 6),
+            "best": round(pulls * problem.best, 6), "random": round(pulls * average, 6),
+        })  # fmt: skip
+    return rows
+
+
+def _classic(size: Size, problem: LinearProblem, pulls: int) -> ClassicRun:
+    run = play_classic(problem, pulls, seed=1, bits=size.bits, insecure=size.quick, processes=True)
+    if not run.exact:
+        raise ConfigError("the run with Paillier is not the reference's: its time would say nothing")
+    return run
+
+
+def _plain_seconds(problem: LinearProblem, pulls: int) -> float:
+    """The least of three."""
+    coins = Coins.draw(1, budget=pulls, arms=len(problem.arms), size=problem.exploration.noise)
+    spent = []
+    for _ in range(3):
+        started = time.perf_counter()
+        for _ in play(OFUL(problem.arms, problem.exploration), problem, coins):
+            pass
+        spent.append(time.perf_counter() - started)
+    return min(spent)
