@@ -14,6 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from bandits.coins import Noise
 from bandits.linear_problem import LinearProblem, ProblemError, load_arms, load_theta
 from bandits.movielens import movielens, spectral_movielens
@@ -36,7 +38,7 @@ from .operation import natural
 
 LINUCB, SPECTRAL = "linucb-ds", "spectralucb-ds"
 CLASSIC, MPC = "classic", "mpc"
-MOVIELENS = "movielens"
+MOVIELENS, NORMAL = "movielens", "normal"
 _EXAMPLES = """examples:
   masked {how} {program} --arms-file arms.npy --theta theta.npy --budget 200
   masked {how} {program} --data movielens --data-dir DIR --dim 5 --arms 50 --user 7 --budget 200
@@ -80,11 +82,17 @@ def add_problem(parser: argparse.ArgumentParser, program: str) -> None:
     game = parser.add_argument_group("the bandit")
     game.add_argument("--arms-file", type=Path, help="(K, d) arms: .npy, .csv or .txt")
     game.add_argument("--theta", type=Path, help="(d,) theta, the data owner's secret: .npy, .csv or .txt")
-    game.add_argument("--data", choices=[MOVIELENS], help="movies as arms, a user as theta, instead of files")
+    game.add_argument(
+        "--data",
+        choices=[NORMAL, MOVIELENS],
+        help="instead of files: normal arms and theta (where nothing is named), or movies as arms and a user as theta",
+    )
     game.add_argument("--data-dir", type=Path, help="the folder with u.data of MovieLens 100K")
     game.add_argument("--dim", type=int, help="latent dimensions (5; of the movies' graph 10)")
-    game.add_argument("--arms", type=int, default=50, help="how many movies (50)")
-    game.add_argument("--user", type=int, default=0, help="whose ratings theta stands for (0)")
+    game.add_argument("--arms", type=int, default=50, help="how many, where --data makes them (50)")
+    game.add_argument(
+        "--user", type=int, default=0, help="whose ratings theta stands for; of normal arms, their seed (0)"
+    )
     if program == SPECTRAL:
         game.add_argument("--neighbours", type=int, default=10, help="nearest arms that each is joined to (10)")
     game.add_argument("--gamma", type=float, default=1.0, help="the regulariser (1)")
@@ -133,19 +141,22 @@ def problem_of(options: argparse.Namespace, program: str) -> LinearProblem:
     """Arms, theta and constants as the options name them."""
     constants = {"gamma": options.gamma, "delta": options.delta, "noise": options.noise}
     files = options.arms_file is not None or options.theta is not None
-    if files == (options.data is not None):
-        raise ConfigError("name --arms-file and --theta, or --data movielens with --data-dir")
+    if files and options.data is not None:
+        raise ConfigError("--data makes arms and theta itself: leave it away, or --arms-file and --theta")
     try:
-        if not files:
+        if options.data == MOVIELENS:
             if options.data_dir is None:
                 raise ConfigError("--data movielens needs the folder of its u.data: name it with --data-dir")
             size = {"arms": options.arms, "user": options.user, **constants}
             if program == LINUCB:
                 return movielens(options.data_dir, dim=options.dim or 5, **size)
             return spectral_movielens(options.data_dir, dim=options.dim or 10, neighbours=options.neighbours, **size)
-        if options.arms_file is None or options.theta is None:
+        if not files:
+            arms, theta = normal_arms(options.arms, options.dim or 5, options.user)
+        elif options.arms_file is None or options.theta is None:
             raise ConfigError("--arms-file and --theta go together: name both")
-        arms, theta = load_arms(options.arms_file), load_theta(options.theta)
+        else:
+            arms, theta = load_arms(options.arms_file), load_theta(options.theta)
         if program == LINUCB:
             return LinearProblem(arms, theta, Confidence.of(arms, theta, **constants))
         if arms.shape[1:] != theta.shape:
@@ -155,6 +166,14 @@ def problem_of(options: argparse.Namespace, program: str) -> LinearProblem:
         return spectral_problem(neighbour_graph(arms, options.neighbours), arms @ theta, **constants)
     except ProblemError as error:
         raise ConfigError(str(error)) from error
+
+
+def normal_arms(arms: int, dim: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """(K, d) arms and theta with standard normal coordinates."""
+    if arms < 1 or dim < 1 or seed < 0:
+        raise ConfigError(f"{arms} arms of {dim} dimensions by seed {seed}: at least 1, 1 and 0")
+    rng = np.random.default_rng([seed, dim, arms])
+    return rng.normal(size=(arms, dim)), rng.normal(size=dim)
 
 
 def _run(program: str, players: dict[str, Player], options: argparse.Namespace) -> None:

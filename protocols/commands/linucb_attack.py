@@ -19,7 +19,7 @@ from mpc.errors import ConfigError
 
 from ..linucb_ds.attacks import Attacked, CompFound, classic, hidden, shown
 from ..progress import Progress
-from .linucb import LINUCB, SPECTRAL
+from .linucb import LINUCB, SPECTRAL, normal_arms
 from .operation import natural
 
 _FEWEST_ARMS = 4
@@ -82,8 +82,7 @@ def _problem(program: str, options: argparse.Namespace, seed: int) -> LinearProb
         if program == LINUCB:
             return movielens(options.data_dir, dim=options.dim, arms=options.arms, user=seed)
         return spectral_movielens(options.data_dir, dim=options.dim, arms=options.arms, user=seed)
-    rng = np.random.default_rng([seed, options.dim, options.arms])
-    x, theta = rng.normal(size=(options.arms, options.dim)), rng.normal(size=options.dim)
+    x, theta = normal_arms(options.arms, options.dim, seed)
     if program == LINUCB:
         return LinearProblem(x, theta, Confidence.of(x, theta))
     return spectral_problem(neighbour_graph(x), x @ theta)

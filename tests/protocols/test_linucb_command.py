@@ -21,9 +21,9 @@ CONTRACT = {
 }  # fmt: skip
 
 MISTAKES: list[tuple[str, str]] = [
-    ("", "name --arms-file and --theta, or --data movielens with --data-dir"),
+    ("--arms 0", "at least 1, 1 and 0"),
     ("--arms-file arms.npy", "--arms-file and --theta go together"),
-    ("--arms-file arms.npy --theta theta.npy --data movielens", "name --arms-file and --theta, or --data movielens"),
+    ("--arms-file arms.npy --theta theta.npy --data movielens", "--data makes arms and theta itself"),
     ("--data movielens", "name it with --data-dir"),
     ("--data movielens --data-dir nowhere", "there is no u.data of MovieLens 100K in nowhere"),
     ("--data jester", "invalid choice: 'jester'"),
