@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import hashlib
 import math
+import operator
 from abc import ABCMeta, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar, Protocol
 
@@ -44,11 +45,23 @@ class Field:
 
 
 class _Interned(ABCMeta):
-    """Equal parameters give the same object, so that a step that draws what the one before drew makes nothing new."""
+    """Equal parameters give the same object, so that a step that draws what the one before drew makes nothing new.
 
-    @lru_cache(maxsize=4096, typed=True)  # noqa: B019 - kinds live on; 1 and 1.0 differ
-    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        return super().__call__(*args, **kwargs)
+    Parameters are brought to one form: whichever of (7,) and (np.int64(7),) a process meets first, the digest is that
+    of (7,), as it is for its peers.
+    """
+
+    @lru_cache(maxsize=4096, typed=True)  # noqa: B019 - kinds live as long as the program
+    def __call__(cls, *args: Any, **named: Any) -> Any:
+        made = super().__call__(*args, **named)
+        for part in fields(made) if is_dataclass(made) else ():
+            value = getattr(made, part.name)
+            if isinstance(value, tuple):
+                value = tuple(operator.index(number) for number in value)
+            elif part.type in ("int", "float"):
+                value = operator.index(value) if part.type == "int" else float(value)
+            object.__setattr__(made, part.name, value)
+        return made
 
 
 class Correlation(metaclass=_Interned):

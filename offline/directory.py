@@ -41,6 +41,8 @@ from .dealer import Expander, TrustedDealer
 from .plan import Plan, digest_of
 
 MAC_BYTES = 16  # of a block of corrections
+_PIECE = 1 << 28  # bytes under one tag; GCM takes less than 2^31
+_BLOCK_BYTES = 1 << 28  # of a block whose size is not given: both ends hold one in memory
 _FORMAT = "masked-bandits store 2"
 _CLAIM = struct.Struct("<QQ16s")  # next free block, 1 if the block before it was used to its end, MAC
 _GET_GENERATION = 0x8008_7601  # FS_IOC_GETVERSION: tells a file from a later one with the same inode number
@@ -85,13 +87,14 @@ def deal(
 ) -> list[Path]:
     """Make material for `steps` steps, a directory for each party.  Hand each its own and delete the rest.
 
-    block_steps: what a crash loses at most, and what one flush of the cursor pays for; 0 picks about a 16th of all.
+    block_steps: what a crash loses at most, and what one flush of the cursor pays for; 0 picks about a 16th of all,
+    and fewer where they would take much memory.
     """
     if steps < 1:
         raise ConfigError(f"material is dealt for at least 1 step, not {steps}")
     if not plan.items:
         raise ConfigError(f"a step of {plan.program!r} draws nothing: it needs no material")
-    size = block_steps or max(1, min(64, steps // 16))
+    size = block_steps or max(1, min(64, steps // 16, _BLOCK_BYTES // max(1, plan.step_bytes)))
     if size < 1:
         raise ConfigError(f"a block has at least 1 step, not {size}")
     homes = [directory / f"party-{party}" for party in range(plan.parties)]
@@ -281,8 +284,13 @@ def _mac(key: bytes, *parts: str | bytes) -> bytes:
 
 
 def _block_mac(key: bytes, store: str, block: int, data: bytes | memoryview) -> bytes:
-    """GMAC under a key of the block's own, which makes one tag ever; 60 times as fast as a keyed hash."""
-    return AESGCM(_mac(key, "block", store, str(block))).encrypt(bytes(12), b"", data)
+    """GMAC of each piece under a key of its own, which makes one tag ever; 60 times as fast as a keyed hash."""
+    pieces = [data[start : start + _PIECE] for start in range(0, len(data), _PIECE)]
+    tags = [
+        AESGCM(_mac(key, "piece", store, str(block), str(at))).encrypt(bytes(12), b"", piece)
+        for at, piece in enumerate(pieces)
+    ]
+    return _mac(key, "block", store, str(block), *tags)[:MAC_BYTES]
 
 
 def _private(path: Path) -> BinaryIO:

@@ -9,9 +9,11 @@ from __future__ import annotations
 import contextlib
 import hmac
 import ipaddress
+import os
 import secrets
 import selectors
 import socket
+import struct
 import sys
 import time
 from collections.abc import Iterable
@@ -88,6 +90,7 @@ def call(
             _prepare(sock)
             sock.settimeout(max(0.1, deadline - time.monotonic()))
             sock.connect(_place(address))
+            _check_user(sock)
             if sock.family == socket.AF_INET and sock.getsockname() == sock.getpeername():
                 raise ConnectionError("the kernel connected the socket to itself: nobody listens yet")
             sock.sendall(_greeting(node, token))
@@ -176,6 +179,11 @@ class _Callers:
             sock, _ = self._own.accept()
         except OSError:  # the caller has left again
             return
+        try:
+            _check_user(sock)
+        except (OSError, ConfigError):
+            sock.close()
+            return
         sock.setblocking(False)
         _prepare(sock)
         if len(self._said) == _CALLERS:
@@ -197,6 +205,14 @@ def _family(address: Address) -> socket.AddressFamily:
 def _place(address: Address) -> str | Address:
     """An address as the kernel takes it: an abstract name begins with a zero byte."""
     return "\0" + address[0][1:] if address[0].startswith("@") else address
+
+
+def _check_user(sock: socket.socket) -> None:
+    """A kernel socket's name is everybody's to see and, once it is free, to take: the other end must be ours."""
+    if sock.family == socket.AF_UNIX:
+        _, user, _ = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")))
+        if user != os.getuid():
+            raise ConfigError(f"the other end of a party's socket is of user {user}: start all parties as one user")
 
 
 def _prepare(sock: socket.socket) -> None:

@@ -21,8 +21,8 @@ from mpc.correlations import ProductMask, SquareMask, TruncationMask, layout
 from mpc.errors import ConfigError, OutOfMaterial, StoreRefused
 from mpc.ring import MULTIPLY
 from mpc.session import Session
-from offline import InProcessDealer, InsecureSeededDealer, Plan, Store, StoreSource, deal, inspect
-from offline.directory import MAC_BYTES
+from offline import InProcessDealer, InsecureSeededDealer, Plan, Store, StoreSource, deal, directory, inspect
+from offline.directory import MAC_BYTES, Directory
 
 FIRST, SECOND = ProductMask(MULTIPLY, (3,), (3,)), TruncationMask((3,), 20)
 RECORD = 32
@@ -478,3 +478,25 @@ def test_keys_are_not_shown_and_not_pickled(homes: list[Path]) -> None:
     seen = inspect(homes[0])
     assert key not in pickle.dumps(seen)
     assert key not in source.statement()
+
+
+def test_a_block_in_several_pieces_is_authenticated_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """GCM takes less than 2 GiB at once; an edit, or two pieces that changed places, is found in any piece."""
+    monkeypatch.setattr(directory, "_PIECE", 48)
+    homes = deal(step_plan(2), 8, tmp_path / "deal", block_steps=2)
+    whole = (homes[0] / "corrections").read_bytes()
+    assert len(Directory(homes[0]).corrections(0)) == 128
+    for at in (0, 47, 48, 100, 127):
+        change(homes[0] / "corrections", at)
+        with pytest.raises(StoreRefused, match="block 0 of its corrections was edited"):
+            Directory(homes[0]).corrections(0)
+        (homes[0] / "corrections").write_bytes(whole)
+    (homes[0] / "corrections").write_bytes(whole[48:96] + whole[:48] + whole[96:])
+    with pytest.raises(StoreRefused, match="block 0 of its corrections was edited"):
+        Directory(homes[0]).corrections(0)
+
+
+def test_a_block_of_large_steps_is_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(directory, "_BLOCK_BYTES", 3 * step_plan(2).step_bytes)
+    homes = deal(step_plan(2), 160, tmp_path / "deal")
+    assert Directory(homes[0]).manifest.block_steps == 3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from mpc.errors import ConfigError, PeerLost
 from mpc.net import joining
 from mpc.net.channel import await_parties, call_dealer
 from mpc.net.frames import Kind, pack
-from mpc.net.joining import listen
+from mpc.net.joining import listen, listen_in_kernel
 from mpc.net.tcp import Tcp, TcpClient
 from mpc.net.transport import Stamp
 
@@ -208,3 +209,23 @@ def test_the_dealer_meets_all_parties_and_a_silent_one_is_named() -> None:
         assert channels[0].value.receive() is None
     finally:
         closes(own, *(each.value for each in channels), *dealer.value.values())  # type: ignore[arg-type]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="abstract sockets are Linux's")
+def test_parties_meet_in_the_kernel_and_no_other_user_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    doors = [listen_in_kernel() for _ in range(3)]
+    addresses = [address for _, address in doors]
+    assert all(name.startswith("@") and port == 0 for name, port in addresses) and len(set(addresses)) == 3
+    met = side_by_side(*(joins(p, addresses, listener=doors[p][0]) for p in range(3)))
+    assert [(each.value, each.error) for each in met] == [("joined", None)] * 3
+
+    door, address = listen_in_kernel()
+    monkeypatch.setattr(joining.os, "getuid", lambda: os.geteuid() + 1)
+    with pytest.raises(ConfigError, match="start all parties as one user"):
+        joining.call(1, 0, address, TOKEN, time.monotonic() + 5)
+    stranger = socket.socket(socket.AF_UNIX)
+    stranger.connect("\0" + address[0][1:])
+    stranger.sendall(pack(Kind.HELLO, 1, Stamp(0, bytes(8), ""), len(TOKEN)) + TOKEN)
+    with pytest.raises(PeerLost, match="party 1 did not call in time"):
+        joining.take_calls(0, door, TOKEN, [1], time.monotonic() + 0.3)
+    closes(door, stranger)
