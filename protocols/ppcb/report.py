@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 
 from bandits.privacy import eta_bound, eta_per_step
+from mpc.ledger import Entry
 
+from .program import PAYER
 from .run import Difference, Run
 from .settings import Policy
 
@@ -49,7 +51,7 @@ def document(run: Run, seed: int) -> dict[str, Any]:
         "eta_per_step": eta if math.isfinite(eta) else None,
         "further_arms": run.further_arms,
         "arms_per_context": run.arms_per_context,
-        "ledger": [asdict(entry) for entry in run.ledger],
+        "ledger": [asdict(entry) for entry in _learned(run)],
     }
 
 
@@ -113,11 +115,15 @@ def _gap(difference: Difference, bits: int) -> str:
     return f"where the two best scores were {difference.gap:.2g} apart, no near tie, which is below 2^-{bits}"
 
 
+def _learned(run: Run) -> list[Entry]:
+    """What the session disclosed, and what the payer knows because it brings it."""
+    return [*run.ledger, Entry(PAYER, "reward", run.arms.size, "its own input")] if run.ledger else []
+
+
 def _ledger(run: Run) -> list[str]:
     if not run.ledger:
         return ["nobody learned anything"]
-    rows = [(entry.role, f"{entry.count:,} x {entry.what}", entry.why) for entry in run.ledger]
-    rows.append(("payer", f"{run.arms.size:,} x reward", "its own input"))
+    rows = [(entry.role, f"{entry.count:,} x {entry.what}", entry.why) for entry in _learned(run)]
     rows.append(("parties 0 to " + str(run.parties - 1), "nothing", "each had its own features as input"))
     widths = [max(len(row[i]) for row in rows) for i in range(2)]
     return [f"{role.ljust(widths[0])}  {what.ljust(widths[1])}  {why}" for role, what, why in rows]

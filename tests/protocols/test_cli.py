@@ -132,7 +132,10 @@ def test_the_private_bandit_prints_its_contract(how: str) -> None:
     assert document["rounds_per_step"] == 12
     assert document["client_hops_per_step"] == 2
     assert document["eta_per_step"] == pytest.approx(3.0445, abs=1e-4)
-    assert document["ledger"] == [{"role": "puller", "what": "arm", "count": 40, "why": "it is pulled"}]
+    assert document["ledger"] == [
+        {"role": "puller", "what": "arm", "count": 40, "why": "it is pulled"},
+        {"role": "payer", "what": "reward", "count": 40, "why": "its own input"},
+    ]
     assert {"steps", "parties", "arms", "dim", "eps", "seed", "bytes_per_step_per_party", "seconds_per_step",
             "offline_bytes_per_step", "offline_seconds_per_step"} <= document.keys()  # fmt: skip
 

@@ -20,7 +20,7 @@ from mpc.ledger import Entry
 from offline import Plan, inspect
 from protocols.ppcb.checkpoint import Checkpoint, checkpoint_at, checkpoints
 from protocols.ppcb.launched import Launch, launched, plan_of
-from protocols.ppcb.program import PULLER
+from protocols.ppcb.program import PAYER, PULLER
 from protocols.ppcb.report import text
 from protocols.ppcb.roles import Task, payer
 from protocols.ppcb.run import Run
@@ -128,7 +128,10 @@ def test_an_interrupted_launch_goes_on_where_all_parties_stood(tmp_path: Path, c
     assert (after["arms"][:reached] == before["arms"]).all()
     assert "made again" not in complained
     result = json.loads((out / "result.json").read_text())
-    assert result["ledger"] == [{"role": PULLER, "what": "arm", "count": 160, "why": "it is pulled"}]
+    assert result["ledger"] == [
+        {"role": PULLER, "what": "arm", "count": 160, "why": "it is pulled"},
+        {"role": PAYER, "what": "reward", "count": 160, "why": "its own input"},
+    ]
     assert (result["further_arms"], result["arms_per_context"]) == (0, 1)
     assert result["client_hops_per_step"] == 2
 
@@ -283,7 +286,7 @@ def test_a_run_that_goes_on_with_material_has_other_coins(tmp_path: Path, capsys
     assert "12 x arm     of a step that was played again" in said and "up to 2 of one context, 5.666 in all" in said
     result = json.loads((out / "result.json").read_text())
     assert (result["further_arms"], result["arms_per_context"], result["twin_average_reward"]) == (12, 2, None)
-    assert [row["count"] for row in result["ledger"]] == [24, 12]
+    assert [row["count"] for row in result["ledger"]] == [24, 12, 24]
     code, _, complained = masked(capsys, *how, "--resume")
     assert code == 2 and "so no dealer can go on with its coins" in complained, "a twin would replay the wrong ones"
 
