@@ -6,6 +6,7 @@ Knows arms, theta and files; no policy.
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -114,20 +115,26 @@ def load_matrix(path: Path) -> np.ndarray:
         if path.suffix == ".npy":
             values = np.load(path, allow_pickle=False)
         elif path.suffix in (".csv", ".txt"):
-            values = np.loadtxt(path, delimiter="," if path.suffix == ".csv" else None, ndmin=1)
+            with warnings.catch_warnings():  # of an empty file, which is refused below
+                warnings.simplefilter("ignore")
+                values = np.loadtxt(path, delimiter="," if path.suffix == ".csv" else None, ndmin=2)
         else:
             raise ProblemError(f"{path} ends neither in .npy, .csv nor .txt: save it as one of these")
     except (ValueError, EOFError, OSError) as error:
         if isinstance(error, ProblemError):
             raise
-        raise ProblemError(f"{path} does not hold numbers ({str(error).splitlines()[0]}): save it again") from error
-    if values.dtype.kind not in "fiu" or not values.size:
-        raise ProblemError(f"{path} holds {values.size} values of type {values.dtype}: real numbers are wanted")
+        raise ProblemError(
+            f"{path} is no table of numbers: write a row for each arm, all of one length, or save an array with np.save"
+        ) from error
+    if not values.size:
+        raise ProblemError(f"{path} holds no numbers: write a row for each arm")
+    if values.dtype.kind not in "fiu":
+        raise ProblemError(f"{path} holds values of type {values.dtype}: real numbers are wanted")
     return values.astype(np.float64)
 
 
 def load_arms(path: Path) -> np.ndarray:
-    """(K, d) arms; a single column or row of a text file is read as K arms of one dimension."""
+    """(K, d) arms, one in each row; a vector saved by numpy is read as K arms of one dimension."""
     values = load_matrix(path)
     return values[:, None] if values.ndim == 1 else values
 

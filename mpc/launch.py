@@ -96,6 +96,12 @@ def join_as_client(*, clients: int = 0) -> ClientLink:
     return TcpClient.join(here.node, addresses, token=bytes.fromhex(here.token), timeout=here.timeout)
 
 
+def own_command(module: str, *arguments: str) -> list[str]:
+    """What runs a module of this project in a process of its own; from Python 3.11 on, whatever the folder it is in."""
+    apart = ["-P"] if sys.version_info >= (3, 11) else []
+    return [sys.executable, *apart, "-m", module, *arguments]
+
+
 def launch(
     command: Sequence[str],
     parties: int,

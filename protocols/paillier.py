@@ -64,7 +64,7 @@ def check_bits(bits: int, *, insecure: bool = False) -> None:
     """Keys of at least 1024 bits; below it only where the caller says that nothing is protected."""
     least = _TINY_BITS if insecure else LEAST_BITS
     if bits < least:
-        cure = "" if insecure else ", or say that the run is insecure"
+        cure = "" if insecure else ", or from Python say insecure=True"
         raise ConfigError(f"a key of {bits} bits hides nothing: choose at least {least}{cure}")
     if bits % 16 or bits > 1 << 14:
         raise ConfigError(f"a key of {bits} bits: choose a multiple of 16 up to {1 << 14}, such as {KEY_BITS}")

@@ -75,7 +75,11 @@ def _options(parser: argparse.ArgumentParser, player: Player) -> None:
     kept = parser.add_argument_group("what is kept")
     kept.add_argument("--out", type=Path, help="folder of the results and checkpoints (runs/ppcb; none with --json)")
     kept.add_argument("--checkpoint-every", type=int, default=100, metavar="N", help="decisions between two (100)")
-    kept.add_argument("--resume", action="store_true", help="go on from the last checkpoint in --out")
+    kept.add_argument(
+        "--resume",
+        action="store_true",
+        help="go on from the last checkpoint in --out; without it a new run discards what is there",
+    )
     kept.add_argument("--plot", type=Path, help=f"write the reward curve to this file as well: {', '.join(PICTURES)}")
     kept.add_argument("--json", action="store_true", help="print one JSON document instead of text")
     parser.set_defaults(run=_run, player=player)

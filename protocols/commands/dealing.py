@@ -17,7 +17,7 @@ import numpy as np
 
 from mpc.correlations import Correlation, ProductMask
 from mpc.errors import ConfigError
-from mpc.launch import NOTE
+from mpc.launch import NOTE, own_command
 from mpc.net.channel import adopt, await_parties, call_dealer, listen
 from offline import Plan, Store, StoreSource, StreamSource, TrustedDealer, serve
 
@@ -49,7 +49,7 @@ def dealer_beside(
     listener = listen()
     token = secrets.token_hex(16)
     environment = {_DEALER: json.dumps(_Where(listener.getsockname(), token, str(path)))}
-    command = [sys.executable, "-m", "protocols", "dealer", str(path), "--steps", str(steps)]
+    command = own_command("protocols", "dealer", str(path), "--steps", str(steps))
     command += ["--coins", str(coins), "--first", str(first)] if coins is not None else []
     command += ["--report", str(scratch / "dealer.json")]
     log = (scratch / "dealer.log").open("wb")  # a dealer that loses a party is a witness, not the cause

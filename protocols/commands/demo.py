@@ -7,7 +7,6 @@ recoveries_p  -- shares -->   total, exact; argmax on shares  -->  one-hot of th
 from __future__ import annotations
 
 import argparse
-import sys
 import tempfile
 import threading
 from pathlib import Path
@@ -17,7 +16,7 @@ import numpy as np
 
 from mpc import ops
 from mpc.errors import ConfigError
-from mpc.launch import join, launch, place
+from mpc.launch import join, launch, own_command, place
 from mpc.rounds import Open, Request, Reveal, Rounds
 from mpc.session import Session
 from offline import Plan, Recorder
@@ -70,7 +69,7 @@ def _demo(options: argparse.Namespace) -> None:
         f"{options.parties} clinics, each a process of its own, and a dealer that hands out masks and learns nothing."
     )
     print(f"Each knows its own recoveries for {', '.join(_TREATMENTS)}.\n")
-    command = [sys.executable, "-m", "protocols", "demo", "--seed", str(options.seed)]
+    command = own_command("protocols", "demo", "--seed", str(options.seed))
     said: dict[str, list[str]] = {}
     lock = threading.Lock()
 

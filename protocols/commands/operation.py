@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from mpc.errors import ConfigError
-from mpc.launch import join, launch, place
+from mpc.launch import join, launch, own_command, place
 from mpc.rounds import Reveal, Rounds
 from mpc.session import Session
 from mpc.share import Share
@@ -104,7 +103,7 @@ def _run(options: argparse.Namespace) -> None:
 def _launch(options: argparse.Namespace) -> None:
     case = chosen(options)
     _check(options)
-    command = [sys.executable, "-m", "protocols", "run", options.operation, "--steps", str(options.steps)]
+    command = own_command("protocols", "run", options.operation, "--steps", str(options.steps))
     command += [
         "--seed",
         str(options.seed),

@@ -8,7 +8,7 @@ import platform
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,6 +19,7 @@ from mpc.errors import ConfigError
 from offline import Plan
 
 from ..interrupt import Interrupt
+from ..ppcb.folder import reserved
 from ..progress import Progress
 from ..samba.classic_kept import last_common
 from ..samba.classic_run import play_classic
@@ -146,8 +147,10 @@ def _run(players: dict[str, Player], options: argparse.Namespace) -> None:
     out: Path | None = options.out or (None if options.json else Path("runs") / SAMBA)
     _check(options, out)
     arms = arms_of(options)
+    checkpoints = None if out is None else out / "checkpoints"
     try:
-        played = players[options.mode](options, arms, None if out is None else out / "checkpoints" / options.mode)
+        with nullcontext() if checkpoints is None else reserved(checkpoints):  # of both modes: they share result.json
+            played = players[options.mode](options, arms, None if checkpoints is None else checkpoints / options.mode)
     except Stopped as stopped:
         print(
             f"stopped at pull {stopped.done:,} of {options.budget:,}, before DC was told anything"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from bandits.coins import Coins, Noise
 from bandits.fixed_point import FixedRun, Scales, play_fixed
 from bandits.linear_problem import LinearProblem, ProblemError
 from mpc.errors import ConfigError
-from mpc.launch import launch
+from mpc.launch import launch, own_command
 from mpc.ledger import Ledger
 from mpc.net.transport import DEFAULT_TIMEOUT
 
@@ -125,7 +124,7 @@ def _launched(
         if watch is not None and line.startswith(STEP):
             watch(int(line.removeprefix(STEP)))
 
-    command = [sys.executable, "-m", "protocols.linucb_ds.classic_process"]
+    command = own_command("protocols.linucb_ds.classic_process")
     with tempfile.TemporaryDirectory(prefix="masked-") as name:
         folder = Path(name)
         write_inputs(

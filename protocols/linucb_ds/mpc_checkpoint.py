@@ -23,7 +23,7 @@ from bandits.fixed_point import rounded
 from bandits.linear_problem import LinearProblem
 from mpc.errors import ConfigError
 
-from ..ppcb.checkpoint import Checkpoint, checkpoints
+from ..ppcb.checkpoint import Checkpoint, checkpoints, half_written
 from .mpc_settings import Settings
 
 COIN_KEY, RUN = "coin.key", "run.json"
@@ -101,7 +101,9 @@ def private_file(path: Path, content: bytes) -> None:
 
 def forget(folder: Path) -> None:
     """Delete all that a run kept."""
-    for old in [*folder.glob("party-*/checkpoint-*.npz"), *checkpoints(folder), folder / COIN_KEY, folder / RUN]:
+    homes = [folder, *folder.glob("party-*")]
+    kept = [path for home in homes for path in (*checkpoints(home), *half_written(home))]
+    for old in [*kept, folder / COIN_KEY, folder / RUN]:
         old.unlink(missing_ok=True)
     for empty in [*folder.glob("party-*"), folder]:
         with suppress(OSError):  # it holds something else, or is not there

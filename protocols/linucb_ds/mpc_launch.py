@@ -15,7 +15,7 @@ import numpy as np
 from bandits.fixed_point import rounded
 from bandits.linear_problem import LinearProblem
 from mpc.errors import ConfigError
-from mpc.launch import launch
+from mpc.launch import launch, own_command
 from mpc.ledger import Entry
 from mpc.meter import Cost
 from mpc.prg import fresh_key
@@ -78,7 +78,7 @@ def launched(problem: LinearProblem, settings: Settings, how: Launch, scratch: P
     material = None if how.material is None else str(how.material)
     home, every = (None, 1) if how.keep is None else (str(how.keep.folder), how.keep.every)
     Task(how.seed, material, how.session, home, every, start).save(scratch)
-    command = [sys.executable, "-m", "protocols.linucb_ds.mpc_roles"]
+    command = own_command("protocols.linucb_ds.mpc_roles")
     clients = {role: [*command, role, str(scratch)] for role in (OWNER, CUSTOMER)}
     try:
         with _stoppable(how, scratch), _dealing(plan, settings, start, scratch, coins) as environment:

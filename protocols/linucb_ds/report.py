@@ -6,10 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from mpc.ledger import EVERYONE
+from mpc.ledger import EVERYONE, Entry
 
 from .classic_run import ClassicRun
 from .mpc_result import Run
+
+PARTIES = "computing parties"
 
 
 def document(run: Run, *, seed: int) -> dict[str, Any]:
@@ -33,7 +35,7 @@ def document(run: Run, *, seed: int) -> dict[str, Any]:
         "seconds_per_step": run.seconds / settings.budget,
         "offline_seconds_per_step": run.offline_seconds / settings.budget,
         "operations": run.operations,
-        "ledger": [asdict(entry) for entry in run.ledger],
+        "ledger": [{**asdict(entry), "role": _who(entry)} for entry in run.ledger],
     }
 
 
@@ -57,16 +59,18 @@ def classic_document(run: ClassicRun, *, seed: int) -> dict[str, Any]:
     }
 
 
+def _who(entry: Entry) -> str:
+    """A session's 'everyone' is its computing parties; clients and observers are not among them."""
+    return PARTIES if entry.role == EVERYONE else entry.role
+
+
 def text(run: Run) -> str:
     """What a person wants to know at the end."""
     settings, cost = run.settings, run.cost
     each = 1e3 / settings.budget
-    rows = [
-        ("all parties" if entry.role == EVERYONE else entry.role, f"{entry.count:,} x {entry.what}", entry.why)
-        for entry in run.ledger
-    ]
+    rows = [(_who(entry), f"{entry.count:,} x {entry.what}", entry.why) for entry in run.ledger]
     if settings.hide:
-        rows.append(("all parties", "nothing", "arms and constants are public"))
+        rows.append((PARTIES, "nothing", "arms and constants are public"))
     rows.append(("DO", "nothing", "theta is its own"))
     lines = [
         f"{settings.budget:,} pulls of {settings.count} arms in {settings.dim} dimensions, {run.parties} computing "

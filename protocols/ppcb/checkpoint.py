@@ -32,13 +32,14 @@ class Checkpoint:
     arrays: Mapping[str, np.ndarray] = field(repr=False)
 
     def save(self, folder: Path) -> Path:
-        """Write it, and drop all but the last two."""
+        """Write it, and drop all but the last two, and what a process that was killed left half written."""
         folder.mkdir(parents=True, exist_ok=True)
         folder.chmod(0o700)
         path = checkpoint_at(folder, self.done)
         fresh = path.with_suffix(".new")
         facts = np.frombuffer(json.dumps({"format": _FORMAT, "done": self.done, **self.facts}).encode(), np.uint8)
-        fresh.unlink(missing_ok=True)
+        for half in half_written(folder):
+            half.unlink(missing_ok=True)
         with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb") as file:
             np.savez(file, facts=facts, **self.arrays)  # type: ignore[arg-type]
             file.flush()
@@ -81,6 +82,20 @@ class Checkpoint:
 def checkpoints(folder: Path) -> list[Path]:
     """Those of a folder, oldest first."""
     return sorted(folder.glob("checkpoint-*.npz"))
+
+
+def half_written(folder: Path) -> list[Path]:
+    """What processes left there that were killed while they wrote; it holds as much as a checkpoint."""
+    return sorted(folder.glob("checkpoint-*.new"))
+
+
+def forget_beyond(folder: Path, done: int) -> None:
+    """Delete what comes after `done` decisions: a run that goes on from there would take it for its own."""
+    for later in checkpoints(folder):
+        if later > checkpoint_at(folder, done):
+            later.unlink(missing_ok=True)
+    for half in half_written(folder):
+        half.unlink(missing_ok=True)
 
 
 def checkpoint_at(folder: Path, done: int) -> Path:

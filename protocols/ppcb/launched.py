@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ import numpy as np
 
 from bandits.environments import Environment, Episode
 from mpc.errors import ConfigError
-from mpc.launch import launch
+from mpc.launch import launch, own_command
 from mpc.ledger import Entry
 from mpc.meter import Cost
 from mpc.net.transport import check_timeout
@@ -85,7 +84,7 @@ def launched(
     np.save(scratch / "outcomes.npy", world.outcomes)
     task.save(scratch)
     os.mkfifo(scratch / PIPE)
-    command = [sys.executable, "-m", "protocols.ppcb.roles"]
+    command = own_command("protocols.ppcb.roles")
     clients = {role: [*command, role, str(scratch)] for role in (PULLER, PAYER)}
     owners = [*command, "owner", str(scratch)]
     blocks = plan_steps(settings, task.decisions - task.start)

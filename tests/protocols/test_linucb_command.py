@@ -109,7 +109,8 @@ def test_one_document(program: str, here: Path, capsys: Output) -> None:
     operations = facts["operations"]
     assert (operations["rounds"], operations["comparisons"], operations["client_messages"]) == (5 * 19, 15 * 19, 2)
     assert [(row["role"], row["what"], row["count"]) for row in facts["ledger"]] == [
-        ("everyone", "pulled arm", 1), ("everyone", "noise of a reward", 20), ("everyone", "pulled arm", 19),
+        ("computing parties", "pulled arm", 1), ("computing parties", "noise of a reward", 20),
+        ("computing parties", "pulled arm", 19),
         ("DC", "cumulative reward", 1),
     ]  # fmt: skip
     assert document(capsys, f"run {program} FILES --budget 20 --seed 3")["arms"] == facts["arms"]
@@ -150,11 +151,11 @@ def test_text_and_file(here: Path, capsys: Output) -> None:
     assert code == 0, err
     assert "15 pulls of 6 arms in 3 dimensions, 3 computing parties: cumulative reward" in out
     assert "the same arms and the same integer as the fixed-point reference" in out
-    assert "all parties  14 x pulled arm" in out and "DC" in out
+    assert "computing parties  14 x pulled arm" in out and "DC" in out
     kept = json.loads((here / "runs/linucb-ds/result.json").read_text())
     assert len(kept["arms"]) == 15 and kept["options"]["arms_file"] == "arms.npy"
     code, out, _ = masked(capsys, "run linucb-ds FILES --budget 15 --hide-arms --out here")
-    assert code == 0 and "all parties  nothing" in out
+    assert code == 0 and "computing parties  nothing" in out
     assert sorted(path.name for path in (here / "here").iterdir()) == ["result.json", "reward.png"]
 
 
