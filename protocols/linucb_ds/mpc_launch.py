@@ -23,6 +23,7 @@ from offline import Plan
 
 from ..commands.dealing import dealer_beside
 from ..interrupt import Interrupt
+from ..ppcb.checkpoint import checkpoints, forget_beyond
 from ..ppcb.planning import check_material
 from ..ppcb.stopping import ask_to_stop
 from .mpc_checkpoint import (
@@ -90,7 +91,8 @@ def launched(problem: LinearProblem, settings: Settings, how: Launch, scratch: P
         if how.keep is None:
             raise
         if not (done := latest_of_all(how.keep.folder, how.parties)):
-            forget(how.keep.folder)
+            if not any(checkpoints(home) for home in how.keep.folder.glob("party-*")):
+                forget(how.keep.folder)
             raise
         if isinstance(error, KeyboardInterrupt):
             raise Stopped(done) from None
@@ -153,6 +155,8 @@ def _prepared(
             run=f"{settings.budget:,} pulls of {settings.count} arms in {settings.dim} dimensions, {shown}",
             cure="masked offline plan linucb-ds ..., with the options of this run, -o plan.json",
         )  # fmt: skip
+    for party in range(how.parties if start else 0):
+        forget_beyond(folder / f"party-{party}", start)
     if how.keep is not None and not start:
         forget(folder)
         folder.mkdir(parents=True, exist_ok=True)

@@ -24,7 +24,7 @@ from mpc.prg import fresh_key
 from ..commands.dealing import dealer_beside
 from ..interrupt import Interrupt
 from .again import AGAIN, beyond, note_again
-from .checkpoint import Checkpoint, checkpoint_at, checkpoints
+from .checkpoint import Checkpoint, checkpoint_at, checkpoints, forget_beyond
 from .coins import choices
 from .planning import Planned, check_material, chosen_for, plan_of, plan_steps
 from .play import split
@@ -187,9 +187,13 @@ def _make_ready(task: Task, how: Launch, say: Say) -> None:
     if not task.start:
         keep.mkdir(parents=True, exist_ok=True)
         keep.chmod(0o700)
-        for old in [*keep.glob("party-*/checkpoint-*.npz"), keep / "arms.bin", keep / AGAIN, coin_key]:
+        for home in keep.glob("party-*"):
+            forget_beyond(home, 0)
+        for old in (keep / "arms.bin", keep / AGAIN, coin_key):
             old.unlink(missing_ok=True)
         return
+    for home in keep.glob("party-*"):
+        forget_beyond(home, task.start)
     if again := len(arms_of(task)) - task.start:
         note_again(keep, task.start, task.start + again)
         coins = "the same coins" if how.material is None else "other coins, of --material,"

@@ -19,7 +19,7 @@ from typing import Any
 from bandits.samba.coins import Seeds
 from mpc.errors import ConfigError
 
-from ..ppcb.checkpoint import Checkpoint, checkpoint_at, checkpoints
+from ..ppcb.checkpoint import Checkpoint, checkpoint_at, checkpoints, half_written
 from .score import Owners
 from .wire import Spec, owners_name
 
@@ -63,8 +63,9 @@ class RunKept:
         """Make the folder ready for a new run; what another left there goes."""
         folder.mkdir(parents=True, exist_ok=True)
         folder.chmod(0o700)
-        for old in folder.glob("owner*/checkpoint-*.npz"):
-            old.unlink()
+        for home in folder.glob("owner*"):
+            for old in [*checkpoints(home), *half_written(home)]:
+                old.unlink()
         path = folder / _RUN
         path.unlink(missing_ok=True)
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "w") as file:

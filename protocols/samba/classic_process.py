@@ -26,7 +26,7 @@ from bandits.samba import BernoulliArms, SambaError, Seeds
 from bandits.samba.coins import OrderCoins, PointCoins, derived
 from bandits.samba.rewards import reward
 from mpc.errors import ConfigError, PeerLost
-from mpc.launch import Place, launch, party_main, place
+from mpc.launch import Place, launch, own_command, party_main, place
 from mpc.net.channel import Channel, adopt
 from mpc.net.joining import call, take_calls
 
@@ -70,7 +70,7 @@ def launched(
             scratch, spec, arms, budget, seeds, masks=fresh_key() if masks is None else masks, bits=bits,
             insecure=insecure, start=start, folder=folder, every=every,
         )  # fmt: skip
-        command = [sys.executable, "-m", "protocols.samba.classic_process", name]
+        command = own_command("protocols.samba.classic_process", name)
         try:
             launch(command, len(nodes), timeout=timeout, output=hear)
         except ConfigError as error:

@@ -15,6 +15,7 @@ from mpc.ledger import Ledger
 from mpc.net.transport import DEFAULT_TIMEOUT
 
 from ..paillier import KEY_BITS, check_bits, require_packages
+from ..ppcb.checkpoint import forget_beyond
 from ..sealing import fresh_key
 from .classic import STEPS, Make, Watch, check_budget, comparator, controller, data_customer, owners
 from .classic_kept import OwnersKept, RunKept, home_of, last_common
@@ -158,6 +159,8 @@ def play_classic(
     if folder is not None and resume:
         seeds = this.check(folder, seeded=seed is not None).seeds
         start = last_common(folder, hosts)
+        for rows in hosts:
+            forget_beyond(home_of(folder, rows), start)
     elif resume:
         raise ConfigError("resuming needs the folder of the run")
     elif folder is not None:

@@ -2,7 +2,7 @@
 
     keep/checkpoint-n.npz           a simulation after n pulls: all owners
     keep/run.json                   of a launch: which run this is, and no role reads it
-    keep/coin.key, seeds.json       of a launch: the dealer's coins and the owners' seeds, which the reference replays
+    keep/coin.key, seeds.json       of a launch with a dealer: its coins and the owners' seeds, for the reference
     keep/party-p/checkpoint-n.npz   a computing party: what it counted, for it holds nothing between two steps
     keep/host-h/checkpoint-n.npz    a host: its owners' pulls, rewards, means, seeds and noise
 
@@ -25,10 +25,16 @@ import numpy as np
 from bandits.samba import BernoulliArms, Seeds
 from mpc.errors import ConfigError
 
-from ..ppcb.checkpoint import Checkpoint, checkpoints
+from ..ppcb.checkpoint import Checkpoint, checkpoint_at, checkpoints, half_written
 from .mpc_settings import Settings
 
 COIN_KEY, SEEDS, RUN = "coin.key", "seeds.json", "run.json"
+COINS, DEALER, MATERIAL = "coins", "a dealer beside the run", "material"
+_OTHER_COINS = {
+    MATERIAL: "the run has the coins of its own dealer: go on without --material, or give another --out",
+    DEALER: "the run has the coins of material that was dealt before: go on with --material, or give another --out",
+}
+"""What is said to a run that would go on with these coins, and began with the others."""
 
 
 class Stopped(Exception):
@@ -58,6 +64,8 @@ def check(kept: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
     """ConfigError where what was kept belongs to another run."""
     for name, value in wanted.items():
         have = kept.get(name)
+        if have != value and name == COINS:
+            raise ConfigError(_OTHER_COINS[value])
         if have != value:
             apart = "other means" if name == "means" else f"{name} = {have}, this one has {value}"
             raise ConfigError(
@@ -68,6 +76,8 @@ def check(kept: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
 def latest_in(folder: Path) -> Checkpoint:
     """The last of a simulation."""
     if not (found := checkpoints(folder)):
+        if (folder / RUN).exists():
+            raise ConfigError(f"the run in {folder} is one of processes: go on with 'masked launch samba --resume'")
         raise missing(folder)
     return Checkpoint.load(found[-1])
 
@@ -78,18 +88,27 @@ def latest_of_all(homes: list[Path]) -> int:
     return max(set.intersection(*each), default=0)
 
 
-def begin(folder: Path, facts: Mapping[str, Any], coin_key: bytes, seeds: Seeds) -> None:
-    """Make the folder of a launch ready."""
+def kept_anything(homes: list[Path]) -> bool:
+    """Whether some role has played and kept it; what a host begins with was kept before a pull."""
+    return any(path > checkpoint_at(home, 0) for home in homes for path in checkpoints(home))
+
+
+def begin(folder: Path, facts: Mapping[str, Any], replay: tuple[bytes, Seeds] | None) -> None:
+    """Make the folder of a launch ready.  replay: coin key and seeds, where the coins are a dealer's beside it."""
     forget(folder)
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o700)
     _write_private(folder / RUN, json.dumps(facts).encode())
-    _write_private(folder / COIN_KEY, coin_key)
-    _write_private(folder / SEEDS, json.dumps([seed.hex() for seed in seeds]).encode())
+    if replay is not None:
+        coin_key, seeds = replay
+        _write_private(folder / COIN_KEY, coin_key)
+        _write_private(folder / SEEDS, json.dumps([seed.hex() for seed in seeds]).encode())
 
 
 def read_run(folder: Path) -> dict[str, Any]:
     """Which run a launch kept."""
+    if checkpoints(folder):
+        raise ConfigError(f"the run in {folder} is one in this process: go on with 'masked run samba --resume'")
     facts: dict[str, Any] = _read(folder / RUN, folder)
     return facts
 
@@ -106,7 +125,8 @@ def read_coins(folder: Path) -> bytes:
 
 def forget(folder: Path) -> None:
     """Delete all that a run kept."""
-    kept = [*folder.glob("party-*/checkpoint-*.npz"), *folder.glob("host-*/checkpoint-*.npz"), *checkpoints(folder)]
+    homes = [folder, *folder.glob("party-*"), *folder.glob("host-*")]
+    kept = [path for home in homes for path in (*checkpoints(home), *half_written(home))]
     for old in [*kept, folder / COIN_KEY, folder / SEEDS, folder / RUN]:
         old.unlink(missing_ok=True)
     for empty in [*folder.glob("party-*"), *folder.glob("host-*"), folder]:

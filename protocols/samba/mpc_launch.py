@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -12,7 +13,7 @@ from pathlib import Path
 
 from bandits.samba import BernoulliArms, Seeds
 from mpc.errors import ConfigError
-from mpc.launch import launch
+from mpc.launch import launch, own_command
 from mpc.ledger import Entry
 from mpc.meter import Cost
 from mpc.net.transport import check_timeout
@@ -20,15 +21,22 @@ from mpc.prg import fresh_key
 from offline import Plan
 
 from ..commands.dealing import dealer_beside
-from ..ppcb.checkpoint import Checkpoint, checkpoint_at
+from ..interrupt import Interrupt
+from ..ppcb.checkpoint import Checkpoint, checkpoint_at, forget_beyond
+from ..ppcb.planning import check_material
+from ..ppcb.stopping import ask_to_stop
 from .mpc_checkpoint import (
     COIN_KEY,
+    COINS,
+    DEALER,
+    MATERIAL,
     Keep,
     Stopped,
     begin,
     check,
     facts_of,
     forget,
+    kept_anything,
     latest_of_all,
     missing,
     read_coins,
@@ -66,56 +74,108 @@ def launched(
     arms: BernoulliArms, settings: Settings, how: Launch, scratch: Path,
     reference: Callable[[int], None] | None = None,
 ) -> Run:  # fmt: skip
-    """Play the whole budget, or what is left of it; after Ctrl-C, `Stopped` where all roles kept something."""
+    """Play the whole budget, or what is left of it.
+
+    With a place to keep it, the first Ctrl-C lets all roles keep the same pull, and ends in `Stopped`; a second one
+    ends at once, as the first does where nothing is kept.
+    """
     plan = plan_of(settings, how.parties)
     task = prepared(arms, settings, how, scratch)
     task.save(scratch)
-    command = [sys.executable, "-m", "protocols.samba.mpc_roles"]
+    homes = task.homes(how.parties)
+    command = own_command("protocols.samba.mpc_roles")
     clients = {role: [*command, HOST, str(scratch), str(at)] for at, role in enumerate(settings.roles)}
     clients[CUSTOMER] = [*command, CUSTOMER, str(scratch)]
     try:
-        with _dealing(plan, task, scratch) as environment:
+        with _stoppable(how, len(homes), scratch), _dealing(plan, task, scratch) as environment:
             launch(
                 [*command, PARTY, str(scratch)], how.parties, clients=clients, environment=environment,
                 timeout=_PATIENCE,
             )  # fmt: skip
     except (KeyboardInterrupt, ConfigError) as error:
-        done = latest_of_all(task.homes(how.parties)) if how.keep is not None else 0
-        if not done:
+        done = latest_of_all(homes) if how.keep is not None else 0
+        if how.keep is None or not (task.start or kept_anything(homes)):
             forget(task.keep)
-        elif isinstance(error, KeyboardInterrupt):
-            raise Stopped(done) from None
         if isinstance(error, KeyboardInterrupt):
+            if done:
+                raise Stopped(done) from None
             raise
         more = f"; all roles kept pull {done:,}: --resume goes on from there" if done else ""
         raise ConfigError(_with_roles(str(error), (*settings.roles, CUSTOMER)) + more) from error
+    if not (scratch / f"{CUSTOMER}.json").exists():
+        raise Stopped(latest_of_all(homes))
     run = _read(arms, task, how, plan, scratch, reference)
     forget(task.keep)
     return run
 
 
 def prepared(arms: BernoulliArms, settings: Settings, how: Launch, scratch: Path) -> Task:
-    """The task of a run, or of what is left of it, with `keep` made ready for it."""
+    """The task of a run, or of what is left of it, with `keep` made ready for it.
+
+    What can be found wrong before the first message is found here; only then is what an earlier run kept removed.
+    """
     check_arms(arms, settings)
     check_timeout(how.timeout)
     if how.material is not None and not how.material.is_dir():
         raise ConfigError(f"there is no material in {how.material}: deal it with 'masked offline deal'")
     keep = how.keep or Keep(scratch / "keep", every=settings.budget)
     task = Task(settings, keep.folder, 0, keep.every, how.timeout, how.material, how.session)
-    facts = facts_of(arms, settings, how.parties, how.seed)
+    coins = DEALER if how.material is None else MATERIAL
+    facts = {**facts_of(arms, settings, how.parties, how.seed), COINS: coins}
+    homes = task.homes(how.parties)
     if keep.resume:
         check(read_run(keep.folder), facts)
-        start = latest_of_all(task.homes(how.parties))
-        if not start:
+        if not (start := latest_of_all(homes)):
             raise missing(keep.folder)
-        return replace(task, start=start)
+        task = replace(task, start=start)
+    if how.material is not None:
+        check_material(
+            how.material, how.session, plan_of(settings, how.parties), task.draws,
+            run=f"{settings.policy}, {settings.budget:,} pulls of {settings.arms} arms",
+            cure="masked offline plan samba ..., with the options of this run, -o plan.json",
+        )  # fmt: skip
+    if keep.resume:
+        for home in homes:
+            forget_beyond(home, task.start)
+        if how.material is not None:
+            print(
+                f"pulls after {task.start:,} are made with other coins, of --material: those that were made before are "
+                "made again, and what their arms paid and owners learned is not taken back",
+                file=sys.stderr, flush=True,
+            )  # fmt: skip
+        return task
     seeds = Seeds.fresh()._replace(rewards=Seeds.of(how.seed).rewards)
-    begin(keep.folder, facts, fresh_key(), seeds)
+    begin(keep.folder, facts, (fresh_key(), seeds) if how.material is None else None)
     for at, block in enumerate(settings.blocks):
         own = Host.simulated(settings, block, seeds, arms)
         own_seeds = {"common": seeds.common.hex(), "rewards": seeds.rewards.hex()}
         Checkpoint(0, own_seeds, {**own.state(), "means": arms.means[block.start : block.stop]}).save(task.host(at))
     return task
+
+
+@contextmanager
+def _stoppable(how: Launch, roles: int, scratch: Path) -> Iterator[None]:
+    """Pass the first Ctrl-C on to all that keep checkpoints as a wish, where they have a place to keep them."""
+    if how.keep is None:
+        yield
+        return
+    over = threading.Event()
+
+    def follow(interrupt: Interrupt) -> None:
+        while not over.wait(0.05):
+            if interrupt.asked:
+                print("stopping after this pull; Ctrl-C again stops at once", file=sys.stderr, flush=True)
+                ask_to_stop(scratch, roles, 1, over)
+                return
+
+    with Interrupt() as interrupt:
+        follower = threading.Thread(target=follow, args=(interrupt,), daemon=True)
+        follower.start()
+        try:
+            yield
+        finally:
+            over.set()
+            follower.join(1.0)
 
 
 @contextmanager

@@ -57,15 +57,17 @@ class Host:
         return cls(settings, block, common=seeds.common, noise=noise, pay=pay)
 
     def words(self, t: int, iteration: int) -> np.ndarray:
-        """What the owners share: their words, or 0 in a step that explores.  Asked again, the same."""
+        """What the owners share: their words, or 0 in a step that explores.  Asked again, the same.
+
+        Words are computed in such a step as well, so that it takes as long; policies that explore draw no noise.
+        """
         due, settings = self._due, self.settings
         if due is None or (due.t, due.iteration) != (t, iteration):
+            words = self.owners.words(t, iteration, settings.fraction_bits(iteration))
+            self._check(words, t, iteration)
             chance = settings.local.explores(t)
             if chance > 0.0 and self._common.explore(t, chance):
-                words = np.zeros(len(self.owners.pulls), np.int64)
-            else:
-                words = self.owners.words(t, iteration, settings.fraction_bits(iteration))
-                self._check(words, t, iteration)
+                words = np.zeros_like(words)
             due = self._due = Due(t, iteration, words)
         return due.words
 
@@ -108,19 +110,22 @@ class Host:
         self._due = Due(t, iteration, state["due"])
 
 
-def host(own: Host, *, keep: Callable[[Host], None] | None = None) -> ClientProgram:
-    """Plays what is left of the game, and shares the sums at the end.  keep: called when a pull is over."""
+def host(own: Host, *, keep: Callable[[Host], bool] | None = None) -> ClientProgram:
+    """Plays what is left of the game, and shares the sums at the end.
+
+    keep: called when a pull is over; says whether to stop there.
+    """
     settings, rows = own.settings, len(own.owners.pulls)
     if not own.done:
         own.first_pulls()
-        if keep is not None:
-            keep(own)
+        if keep is not None and keep(own):
+            return
     for t in range(own.done + 1, settings.budget + 1):
         for iteration in range(1, settings.local.iterations + 1):
             yield Send(own.words(t, iteration))
             own.told((yield Receive((rows,))), t, iteration)
-        if keep is not None:
-            keep(own)
+        if keep is not None and keep(own):
+            return
     yield Send(own.owners.sums)
 
 

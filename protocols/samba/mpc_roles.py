@@ -4,7 +4,9 @@
     host h              has  host-h/             its owners' seeds, means, pulls and rewards, which nobody else has
     DC                  has  nothing             learns the sum of rewards
 
-What a run goes on from lies below `keep`, in a folder for each role; what it ended with, beside the task.
+What a run goes on from lies below `keep`, in a folder for each role; what it ended with, beside the task.  Asked to,
+all parties and hosts stop after the same pull (see `protocols.ppcb.stopping`): a host takes part in a pull as a party
+does, since none begins before the hosts have shared words, and none ends for a host before all parties have answered.
 """
 
 from __future__ import annotations
@@ -20,13 +22,14 @@ import numpy as np
 
 from bandits.samba.rewards import reward
 from mpc.client import serve
-from mpc.errors import ConfigError
+from mpc.errors import ConfigError, MaskedError
 from mpc.launch import join, join_as_client, party_main, place
 from mpc.meter import Cost
 from mpc.session import Session
 
 from ..commands.dealing import source_for
 from ..ppcb.checkpoint import Checkpoint, checkpoint_at
+from ..ppcb.stopping import Stop, stopped_at
 from ..progress import Progress
 from .mpc_owners import Host, customer, host
 from .mpc_player import Player
@@ -98,6 +101,7 @@ def computing_party(task: Task, party: int, folder: Path) -> None:
     kept = Checkpoint.load(checkpoint_at(home, task.start)) if task.start else None
     source = source_for(party, task.material, task.session)
     source.want(task.draws)
+    stop = Stop(folder, party)
     progress = Progress(settings.budget, "pull")
     with Session(join(task.timeout), source, roles=(*settings.roles, CUSTOMER)) as session:
         if kept is not None:
@@ -106,9 +110,13 @@ def computing_party(task: Task, party: int, folder: Path) -> None:
                 session.ledger.record(**entry)
         player = Player(session, settings, task.start)
         while True:
-            if task.due(player.done):
+            last = player.done < settings.budget and stop.here(player.done)
+            if last or task.due(player.done):
                 facts = {"cost": asdict(session.meter.total), "ledger": _rows(session)}
                 Checkpoint(player.done, facts, {}).save(home)
+            if last:
+                source.close()
+                return
             if player.done == settings.budget:
                 break
             player.turn()
@@ -124,28 +132,37 @@ def _rows(session: Session) -> list[dict[str, Any]]:
     return [asdict(entry) for entry in session.ledger]
 
 
-def owners(task: Task, at: int) -> None:
+def owners(task: Task, at: int, folder: Path) -> None:
     """Plays a block of owners, from the host's last checkpoint on; the first one was made with their seeds."""
     kept = Checkpoint.load(checkpoint_at(task.host(at), task.start))
+    link = join_as_client()
+    stop = Stop(folder, link.parties + at)
     block, means, seed = task.settings.blocks[at], kept.arrays["means"], bytes.fromhex(kept.facts["rewards"])
 
     def pay(arm: int, t: int) -> int:
         return reward(seed, float(means[arm - block.start]), arm, t)
 
-    def keep(own: Host) -> None:
-        if task.due(own.done):
+    def keep(own: Host) -> bool:
+        last = own.done < task.settings.budget and stop.here(own.done)
+        if last or task.due(own.done):
             Checkpoint(own.done, kept.facts, {**own.state(), "means": means}).save(task.host(at))
+        return last
 
     noise = [np.random.Generator(np.random.PCG64(0)) for _ in block]  # their states are in the checkpoint
     own = Host(task.settings, block, common=bytes.fromhex(kept.facts["common"]), noise=noise, pay=pay)
     own.restore(kept.arrays)
-    serve(join_as_client(), host(own, keep=keep))
+    serve(link, host(own, keep=keep))
 
 
 def data_customer(folder: Path) -> None:
-    """DC: waits for the sum."""
+    """DC: waits for the sum, which does not come where the others were asked to stop."""
     told: list[int] = []
-    serve(join_as_client(), customer(told))
+    try:
+        serve(join_as_client(), customer(told))
+    except MaskedError:
+        if stopped_at(folder) is None:
+            raise
+        return
     (folder / f"{CUSTOMER}.json").write_text(json.dumps(told))
 
 
@@ -158,7 +175,7 @@ def main(arguments: Sequence[str]) -> None:
     if role == CUSTOMER:
         data_customer(folder)
     elif role == HOST:
-        owners(Task.load(folder), int(arguments[2]))
+        owners(Task.load(folder), int(arguments[2]), folder)
     elif role == PARTY:
         computing_party(Task.load(folder), here.node, folder)
 

@@ -29,6 +29,7 @@ import numpy as np
 from mpc.errors import ConfigError, Desync, RangeError
 
 SCORE_BITS = 40
+MOST_ITERATIONS = 255  # a message's head has a byte for it
 _PROBE_OWNERS, _PROBE_STEPS = 4, 40
 
 Pay = Callable[[int, int], int]
@@ -147,7 +148,13 @@ class Owners:
         return self.policy.words(self.mine, t, iteration, bits)
 
     def told(self, bits: np.ndarray, t: int, iteration: int) -> None:
-        """Each owner's own bit; after the last iteration whoever has a 1 pulls."""
+        """Each owner's own bit; after the last iteration whoever has a 1 pulls.  `Desync` where one is no bit."""
+        if (unfit := (bits != 0) & (bits != 1)).any():
+            raise Desync(
+                f"owner {int(self.mine.numbers[int(np.argmax(unfit))])} was answered neither 0 nor 1 at step {t}, so "
+                "it does not pull: some owner's score left its range, or a role is of another release; run the same "
+                "release everywhere, with honest owners"
+            )
         self.policy.told(self.mine, bits, t, iteration)
         if iteration == self.policy.iterations:
             for row in bits.nonzero()[0].tolist():
@@ -200,6 +207,11 @@ def require_local(policy: LocalPolicy) -> None:
         raise ConfigError(f"{policy.name} breaks score locality: it needs {policy.shared}, which no owner holds alone")
     if not policy.selects:
         raise ConfigError(f"{policy.name} declares no iteration: say how each selects an arm")
+    if policy.iterations > MOST_ITERATIONS:
+        raise ConfigError(
+            f"{policy.name} declares {policy.iterations} iterations, and messages count to {MOST_ITERATIONS}: declare "
+            "fewer"
+        )
     together = _probe(policy, range(_PROBE_OWNERS))
     apart = [_probe(policy, [number]) for number in range(_PROBE_OWNERS)]
     for number, (beside, alone) in enumerate(zip(together, (rows[0] for rows in apart))):

@@ -18,6 +18,7 @@ from bandits.samba import NAMES
 from offline import Plan
 from protocols.cli import main
 from protocols.commands.samba import add_game, planned
+from protocols.ppcb.folder import reserved
 
 Output = pytest.CaptureFixture[str]
 CONTRACT = [
@@ -241,3 +242,13 @@ def test_ctrl_c_and_resume(how: str, budget: int, kept: str, here: Path, capsys:
     if facts["mode"] == "mpc":
         assert sum(row["count"] for row in facts["ledger"]) == 4 * (budget - 4) + 1
         assert not home.exists()
+
+
+@pytest.mark.parametrize("mode", ["mpc", "classic --bits 1024"])
+@pytest.mark.parametrize("how", ["run", "launch"])
+def test_a_second_command_in_a_folder_is_refused(how: str, mode: str, here: Path, capsys: Output) -> None:
+    words = f"{how} samba --budget 20 --arms-file means.txt --out out --mode {mode}"
+    with reserved(here / "out/checkpoints"):
+        code, out, complained = masked(capsys, words)
+    assert code == 2 and not out and complained.count("\n") == 1
+    assert complained.startswith(f"error: process {os.getpid()} has a run in out/checkpoints: wait for its end")

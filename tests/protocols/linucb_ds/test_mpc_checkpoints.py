@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -210,6 +211,20 @@ def test_a_launch_goes_on_after_a_party_died(hide: bool, tmp_path: Path, monkeyp
     assert not home.exists(), "nothing is kept of a run that ended"
 
 
+def test_what_an_earlier_sitting_kept_later_is_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a stale checkpoint takes the place of a fresh one, and the parties may end with none in common."""
+    problem = normal(3, 8)
+    settings, home = Settings.of(problem, 25), tmp_path / "keep"
+    stopped_launch(problem, settings, Keep(home, 5), tmp_path / "one", monkeypatch)
+    shutil.copy(checkpoint_at(home / "party-0", 10), checkpoint_at(home / "party-0", 20))
+    checkpoint_at(home / "party-1", 10).unlink()
+    stopped_launch(problem, settings, Keep(home, 5, True), tmp_path / "two", monkeypatch)
+    for party in range(2):
+        assert [path.name for path in checkpoints(home / f"party-{party}")] == [
+            "checkpoint-000000005.npz", "checkpoint-000000010.npz",
+        ]  # fmt: skip
+
+
 def test_a_launch_from_material_goes_on_where_the_stores_stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was drawn behind the checkpoint is lost; the coins that break ties are new, where nothing ties."""
     problem = normal(3, 4)
@@ -316,3 +331,14 @@ def test_a_simulation_does_not_go_on_from_the_shares_of_processes(tmp_path: Path
     problem = normal(3, 4)
     with pytest.raises(ConfigError, match="is one of processes: go on with 'masked launch"):
         simulate(problem, Settings.of(problem, 5), parties=2, seed=1, keep=Keep(tmp_path, 5, True))
+
+
+def test_nothing_half_written_outlives_a_run(tmp_path: Path) -> None:
+    """A process that is killed while it saves leaves a file with as much in it as a checkpoint has."""
+    keep = tmp_path / "keep"
+    for home in (keep, keep / "party-0"):
+        home.mkdir()
+        (home / "checkpoint-000000003.new").touch()
+    problem = normal(3, 4)
+    simulate(problem, Settings.of(problem, 5), parties=2, seed=1, keep=Keep(keep))
+    assert not keep.exists()

@@ -10,9 +10,10 @@ from mpc_samba_runs import POLICIES, rising, simulation
 
 from bandits.samba import Seeds
 from mpc import ConfigError, RangeError
+from mpc.errors import Desync
 from protocols.samba.mpc_owners import Host
 from protocols.samba.mpc_settings import Settings
-from protocols.samba.score import Holdings
+from protocols.samba.score import Holdings, LocalPolicy
 
 
 def hosted(policy: str, arms: int = 6, **more: Any) -> Host:
@@ -114,3 +115,54 @@ def test_a_score_that_is_none_names_its_owner(score: float, said: str, monkeypat
 def test_settings_that_are_refused(given: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         Settings(**{"policy": "ucb", "arms": 6, "budget": 20, **given})
+
+
+@pytest.mark.parametrize("policy", ["ucb", "pursuit"])
+@pytest.mark.parametrize("bit", [-1, 2, 1 << 32])
+def test_an_answer_that_is_no_bit_names_its_owner(policy: str, bit: int) -> None:
+    own = hosted(policy, hosts=2)  # owners 3 to 5
+    own.words(7, 1)
+    pulls, state = own.owners.pulls.tolist(), own.state()
+    with pytest.raises(Desync, match=r"^owner 4 was answered neither 0 nor 1 at step 7"):
+        own.told(np.array([1, bit, 0]), 7, 1)
+    assert own.owners.pulls.tolist() == pulls and own.owners.steps == hosted(policy, hosts=2).owners.steps
+    assert all((state[name] == array).all() for name, array in own.state().items())
+
+
+def test_a_weight_out_of_its_range_moves_no_other_owner(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Owner 5 does not check what it shares, and so the draw answers others with numbers that are no bits."""
+    own = simulation("pursuit", 6, 40, hosts=2)
+    for _ in range(10):
+        own.turn()
+    honest = Host.words
+
+    def spoilt(self: Host, t: int, iteration: int) -> np.ndarray:
+        words = honest(self, t, iteration).copy()
+        if iteration == 2 and self.owners.mine.numbers[-1] == 5:
+            words[-1] = (1 << 61) + 12345
+        return words
+
+    monkeypatch.setattr(Host, "words", spoilt)
+    with pytest.raises(Desync, match=r"owner \d was answered neither 0 nor 1"):
+        for _ in range(24):
+            own.turn()
+
+
+@pytest.mark.parametrize("policy", ["epsilon-greedy", "epsilon-decreasing", "ucb"])
+def test_a_step_that_explores_takes_the_same_work(policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scores are computed and discarded; no noise is drawn, as in the reference."""
+    own = hosted(policy, eps=0.5)
+    local = type(own.settings.local)
+    honest, asked, explored = local.score, [], 0
+
+    def counted(self: LocalPolicy, mine: Holdings, t: int, iteration: int) -> np.ndarray:
+        asked.append(t)
+        return honest(self, mine, t, iteration)
+
+    monkeypatch.setattr(local, "score", counted)
+    noise = own.state()["noise"].copy()
+    for t in range(7, 60):
+        (words,) = turned(own, t, t % 6)
+        explored += not any(words)
+    assert asked == list(range(7, 60)) and (explored > 5) == (policy != "ucb")
+    assert (own.state()["noise"] == noise).all()

@@ -13,6 +13,7 @@ pytest.importorskip("phe", reason="the extra 'paillier' is not installed")
 from classic_samba_runs import BITS, KEY, MEANS, changed, classic, noted, plays
 
 from mpc.errors import ConfigError, Desync, MaskedError, PeerLost, RangeError
+from protocols.samba import classic as roles
 from protocols.samba.classic import controller, data_customer, owners
 from protocols.samba.coins import OwnerCoins
 from protocols.samba.drive import Part, Receive, Send, in_one_process, over_links
@@ -262,6 +263,12 @@ def test_an_own_policy_plugs_in() -> None:
     assert run.counts.masks == 3 * 3 * 7 and run.reference is None and run.pulls_equal_reference is None
     assert not fields_of(Thrice(), 10)[0].doubles
     assert classic(UCB(), budget=30).arms == classic("ucb", budget=30).arms
+
+
+def test_an_answer_that_is_no_bit_names_its_owner(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(roles, "BITS", (b"\0", b"\2"))
+    with pytest.raises(Desync, match=r"^owner \d was answered neither 0 nor 1 at step 4, so it does not pull"):
+        classic("ucb")
 
 
 # ---- messages

@@ -22,7 +22,9 @@ from classic_samba_runs import classic, same
 from bandits.samba import BernoulliArms, Seeds
 from mpc.errors import ConfigError
 from mpc.launch import launch
-from protocols.samba import classic_process
+from protocols.ppcb.checkpoint import Checkpoint
+from protocols.samba import classic_process, classic_run
+from protocols.samba.classic_kept import RunKept
 from protocols.samba.classic_process import input_path, name_of, write_inputs
 from protocols.samba.wire import Spec
 
@@ -174,3 +176,26 @@ def test_ctrl_c_keeps_what_was_reached(tmp_path: Path) -> None:
         launched("ucb", 1200, MEANS[:2], folder=tmp_path, every=50)
     run = launched("ucb", 1200, MEANS[:2], folder=tmp_path, resume=True)
     assert same(run) and 0 < run.sitting < 1198
+
+
+def test_what_an_earlier_sitting_left_further_on_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Owner 0 was a checkpoint ahead when all were ended: from step 10 on that one is of no use."""
+    arms = BernoulliArms(np.array(MEANS))
+    this = RunKept(Spec("ucb"), arms.means.tolist(), 40, Seeds.of(1))
+    this.begin(tmp_path)
+    for name, numbers in {"owner-0": [10, 30], "owner-1": [5, 10], "owner-2": [10]}.items():
+        for done in numbers:
+            Checkpoint(done, {}, {}).save(tmp_path / name)
+    (tmp_path / "owner-1/checkpoint-000000015.new").touch()
+
+    def ended(*_: Any, start: int, **__: Any) -> None:
+        raise ConfigError(f"ended after {start}")
+
+    monkeypatch.setattr(classic_run, "launched", ended)
+    with pytest.raises(ConfigError, match="ended after 10"):
+        classic("ucb", folder=tmp_path, resume=True, processes=True)
+    left = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.glob("owner-*/*"))
+    names = ["owner-0/checkpoint-000000010.npz", "owner-1/checkpoint-000000005.npz"]
+    assert left == [*names, "owner-1/checkpoint-000000010.npz", "owner-2/checkpoint-000000010.npz"]
+    this.begin(tmp_path)
+    assert not list(tmp_path.glob("owner-*/*"))

@@ -67,6 +67,25 @@ def test_a_policy_without_iterations() -> None:
         require_local(Idle())
 
 
+@pytest.mark.parametrize("count", [255, 256])
+def test_a_policy_with_more_iterations_than_messages_count(count: int) -> None:
+    class Long(LocalPolicy):
+        name = "long"
+        selects = (Select.LARGEST,) * count
+
+        def score(self, mine: Holdings, t: int, iteration: int) -> np.ndarray:
+            return mine.means
+
+        def largest(self, budget: int, iteration: int) -> float:
+            return 1.0
+
+    if count == 255:
+        require_local(Long())
+        return
+    with pytest.raises(ConfigError, match="long declares 256 iterations, and messages count to 255: declare fewer"):
+        require_local(Long())
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_words_stay_below_what_is_declared(name: str) -> None:
     for race in (False, True):
