@@ -65,7 +65,7 @@ def join(timeout: float | None = None, *, clients: int = 0) -> Transport:
     here = place()
     if here is None:
         raise ConfigError("this process has no place among parties: start it with 'masked launch' or torchrun")
-    _end_with_launcher(here)
+    end_with_launcher(here)
     limit = here.timeout if timeout is None else timeout
     if here.transport == "gloo":
         from .net.gloo import Gloo
@@ -91,7 +91,7 @@ def join_as_client(*, clients: int = 0) -> ClientLink:
         return GlooClient(clients=clients, timeout=here.timeout)
     if here is None or here.transport != "tcp" or here.node < here.parties:
         raise ConfigError("this process is no launched client: name it in launch(clients=...)")
-    _end_with_launcher(here)
+    end_with_launcher(here)
     addresses = [(host, port) for host, port in here.addresses]
     return TcpClient.join(here.node, addresses, token=bytes.fromhex(here.token), timeout=here.timeout)
 
@@ -300,7 +300,7 @@ def _drop(_: str, line: str) -> None:
     """The other parties print the same."""
 
 
-def _end_with_launcher(here: Place) -> None:
+def end_with_launcher(here: Place) -> None:
     """Leave when the launcher is gone, however it went: its end of the lifeline closes."""
     if here.lifeline < 0:
         return

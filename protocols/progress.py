@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 
 from mpc.launch import NOTE, place
 
@@ -43,3 +44,29 @@ class Progress:
         """Leave the line that was rewritten."""
         if self._shown and self._live:
             print(file=sys.stderr)
+
+
+_STEP = "step "
+_BETWEEN_LINES = 0.2
+
+
+class StepLines:
+    """Tells its launcher on stdout how far a participant is, now and then; `heard` is the launcher's end."""
+
+    def __init__(self) -> None:
+        self._said = time.monotonic()
+
+    def __call__(self, step: int) -> None:
+        if (now := time.monotonic()) - self._said > _BETWEEN_LINES:
+            self._said = now
+            print(f"{_STEP}{step}", flush=True)
+
+    @staticmethod
+    def heard(watch: Callable[[int], None] | None) -> Callable[[str, str], None]:
+        """What `launch` may give a process's lines to."""
+
+        def hear(_: str, line: str) -> None:
+            if watch is not None and line.startswith(_STEP):
+                watch(int(line.removeprefix(_STEP)))
+
+        return hear

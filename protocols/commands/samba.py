@@ -21,7 +21,7 @@ from offline import Plan
 from ..interrupt import Interrupt
 from ..ppcb.folder import reserved
 from ..progress import Progress
-from ..samba.classic_kept import last_common
+from ..samba.classic_kept import forget, last_common
 from ..samba.classic_run import play_classic
 from ..samba.mpc_checkpoint import Keep, Stopped
 from ..samba.mpc_launch import Launch, launched
@@ -287,6 +287,8 @@ def _classic(
                 raise Stopped(last_common(folder, [range(owner, owner + 1) for owner in range(len(arms))])) from None
         raise
     progress.end()
+    if run.finished and folder is not None:  # what owners hold is for a run that goes on
+        forget(folder)
     if not run.finished:
         raise Stopped(run.done)
     pulled = None if run.reference is None else run.reference.arms.tolist()

@@ -78,9 +78,13 @@ class Send(NamedTuple):
 
 
 class Receive(NamedTuple):
-    """Wait for the next message of a participant; it is sent back into the generator."""
+    """Wait for the next message of a participant; it is sent back into the generator.
+
+    patient: for as long as the sender lives, where the message comes when all pulls are done.
+    """
 
     sender: Role
+    patient: bool = False
 
 
 Play = Generator["Send | Receive", Any, T]
@@ -161,7 +165,7 @@ def data_customer(budget: int, bits: int, *, insecure: bool = False) -> Play[Out
     yield Send(Role.P, pack(Kind.KEY, own.public.to_bytes()))
     yield Send(Role.P, pack_number(Kind.BUDGET, budget))
     done.scale, total_bits = ranges_of((yield from _receive(Role.P, Kind.RANGES)))
-    message = yield from _receive(Role.P, Kind.SUM, key=own.public)
+    message = yield from _receive(Role.P, Kind.SUM, key=own.public, patient=True)
     (switched,) = own.decrypt(ciphertexts_of(message, own.public, 1))
     done.total = unwrapped(switched, own.public.n, comp.n, total_bits)
     done.learned("cumulative reward", 1, "it pays for the pulls")
@@ -348,6 +352,8 @@ def _key(sender: Role, bits: int) -> Generator[Any, Any, PublicKey]:
     return PublicKey.from_bytes(message.rest, bits=bits, sender=str(sender))
 
 
-def _receive(sender: Role, *kinds: Kind, key: PublicKey | None = None) -> Generator[Any, Any, Message]:
-    raw = yield Receive(sender)
+def _receive(
+    sender: Role, *kinds: Kind, key: PublicKey | None = None, patient: bool = False
+) -> Generator[Any, Any, Message]:
+    raw = yield Receive(sender, patient)
     return unpack(raw, sender, *kinds, key=key)

@@ -12,9 +12,7 @@ and never written.
 from __future__ import annotations
 
 import json
-import os
 import sys
-import threading
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -28,12 +26,13 @@ from bandits.linear_problem import Exploration, LinearProblem, ProblemError
 from bandits.oful import Confidence
 from bandits.spectral import SpectralConfidence
 from mpc.errors import ConfigError, PeerLost
-from mpc.launch import Place, party_main, place
+from mpc.launch import Place, end_with_launcher, party_main, place
 from mpc.ledger import Ledger
 from mpc.net.channel import Channel, adopt
 from mpc.net.joining import call, take_calls
 
 from ..paillier import Counts
+from ..progress import StepLines
 from .classic import Outcome, Play, Watch, comparator, data_customer, data_owner, player, working
 from .drive import over_links
 from .wire import Role
@@ -42,8 +41,6 @@ ROLES = (Role.P, Role.COMP, Role.DO, Role.DC)
 """By node: each calls those before it."""
 
 _STRANGERS = {Role.DO, Role.DC}  # these two have nothing to say to each other
-STEP = "step "
-_SECONDS_BETWEEN_LINES = 0.2
 
 
 def input_path(folder: Path, role: Role) -> Path:
@@ -138,37 +135,15 @@ def _links(here: Place, role: Role) -> dict[Role, Channel]:
     return {ROLES[node]: Channel(sock, str(ROLES[node])) for node, sock in links.items()}
 
 
-def _end_with(lifeline: int) -> None:
-    """Leave when the launcher is gone: its end of the pipe closes."""
-
-    def wait() -> None:
-        os.read(lifeline, 1)
-        os._exit(1)
-
-    threading.Thread(target=wait, daemon=True).start()
-
-
-class _Lines:
-    """Tells the launcher how far P is, now and then."""
-
-    def __init__(self) -> None:
-        self._said = time.monotonic()
-
-    def __call__(self, step: int) -> None:
-        if (now := time.monotonic()) - self._said > _SECONDS_BETWEEN_LINES:
-            self._said = now
-            print(f"{STEP}{step}", flush=True)
-
-
 def main() -> None:
     """Play the participant that this process's place says."""
     here, folder = place(), Path(sys.argv[1])
     if here is None:
         raise ConfigError("a participant is started by 'masked launch linucb-ds'")
-    _end_with(here.lifeline)
+    end_with_launcher(here)
     role = ROLES[here.node]
     try:
-        play = _play_of(role, json.loads(input_path(folder, role).read_text()), _Lines())
+        play = _play_of(role, json.loads(input_path(folder, role).read_text()), StepLines())
         links = _links(here, role)
         try:
             done = over_links(working(play), links, timeout=here.timeout)

@@ -17,8 +17,9 @@ from mpc.ledger import Ledger
 from mpc.net.transport import DEFAULT_TIMEOUT
 
 from ..paillier import KEY_BITS, Counts, check_bits, require_packages
+from ..progress import StepLines
 from .classic import Outcome, Play, Watch, comparator, data_customer, data_owner, player, working
-from .classic_process import ROLES, STEP, read_outcome, write_inputs
+from .classic_process import ROLES, read_outcome, write_inputs
 from .drive import in_one_process
 from .wire import Role
 
@@ -120,10 +121,6 @@ def _launched(
     problem: LinearProblem, scales: Scales, *, budget: int, seed: int, noise: Noise, bits: int, insecure: bool,
     watch: Watch | None, timeout: float,
 ) -> dict[Role, Outcome]:  # fmt: skip
-    def hear(_: str, line: str) -> None:
-        if watch is not None and line.startswith(STEP):
-            watch(int(line.removeprefix(STEP)))
-
     command = own_command("protocols.linucb_ds.classic_process")
     with tempfile.TemporaryDirectory(prefix="masked-") as name:
         folder = Path(name)
@@ -131,7 +128,7 @@ def _launched(
             folder, problem, scales, budget=budget, seed=seed, noise=noise, bits=bits, insecure=insecure
         )  # fmt: skip
         try:
-            launch([*command, name], len(ROLES), timeout=timeout, output=hear)
+            launch([*command, name], len(ROLES), timeout=timeout, output=StepLines.heard(watch))
         except ConfigError as error:
             raise ConfigError(_NODE.sub(lambda found: str(ROLES[int(found[1])]), str(error))) from error
         return {role: read_outcome(folder, role) for role in ROLES}

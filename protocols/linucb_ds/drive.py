@@ -68,7 +68,7 @@ def over_links(play: Play[T], links: Mapping[Role, Link], *, timeout: float) -> 
             if isinstance(want, Send):
                 links[want.to].send(want.raw)
             else:
-                reply = links[want.sender].receive(timeout=timeout, limit=_LONGEST)
+                reply = links[want.sender].receive(timeout=None if want.patient else timeout, limit=_LONGEST)
                 if reply is None:
                     raise PeerLost(f"{want.sender} has ended before its time: look at what it said", peer=-1)
     except StopIteration as stop:

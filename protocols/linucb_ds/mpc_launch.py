@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import sys
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,10 +20,9 @@ from mpc.prg import fresh_key
 from offline import Plan
 
 from ..commands.dealing import dealer_beside
-from ..interrupt import Interrupt
 from ..ppcb.checkpoint import checkpoints, forget_beyond
 from ..ppcb.planning import check_material
-from ..ppcb.stopping import ask_to_stop
+from ..ppcb.stopping import stoppable
 from .mpc_checkpoint import (
     COIN_KEY,
     RUN,
@@ -81,8 +78,9 @@ def launched(problem: LinearProblem, settings: Settings, how: Launch, scratch: P
     Task(how.seed, material, how.session, home, every, start).save(scratch)
     command = own_command("protocols.linucb_ds.mpc_roles")
     clients = {role: [*command, role, str(scratch)] for role in (OWNER, CUSTOMER)}
+    stops = nullcontext() if how.keep is None else stoppable(scratch, how.parties)
     try:
-        with _stoppable(how, scratch), _dealing(plan, settings, start, scratch, coins) as environment:
+        with stops, _dealing(plan, settings, start, scratch, coins) as environment:
             launch(
                 [*command, "computing party", str(scratch)], how.parties, clients=clients, environment=environment,
                 timeout=max(how.timeout, _PATIENCE * settings.budget),
@@ -103,31 +101,6 @@ def launched(problem: LinearProblem, settings: Settings, how: Launch, scratch: P
     if how.keep is not None:
         forget(how.keep.folder)
     return run
-
-
-@contextmanager
-def _stoppable(how: Launch, scratch: Path) -> Iterator[None]:
-    """Pass the first Ctrl-C on to the parties as a wish, where they have a place to keep what they reached."""
-    if how.keep is None:
-        yield
-        return
-    over = threading.Event()
-
-    def follow(interrupt: Interrupt) -> None:
-        while not over.wait(0.05):
-            if interrupt.asked:
-                print("stopping after this pull; Ctrl-C again stops at once", file=sys.stderr, flush=True)
-                ask_to_stop(scratch, how.parties, 1, over)
-                return
-
-    with Interrupt() as interrupt:
-        follower = threading.Thread(target=follow, args=(interrupt,), daemon=True)
-        follower.start()
-        try:
-            yield
-        finally:
-            over.set()
-            follower.join(1.0)
 
 
 def _prepared(

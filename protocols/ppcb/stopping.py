@@ -11,11 +11,16 @@ A decision takes messages from every owner, so two owners are never more than on
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from mpc.errors import ConfigError
+
+from ..interrupt import Interrupt
 
 _PATIENCE = 30.0  # seconds that an owner waits for the launcher to say where
 
@@ -46,6 +51,28 @@ class Stop:
                 raise ConfigError(f"the launcher asked to stop, and for {_PATIENCE:g} s did not say where: start again")
             time.sleep(0.002)
         return at
+
+
+@contextmanager
+def stoppable(folder: Path, parties: int) -> Iterator[None]:
+    """While a launch runs: pass the first Ctrl-C on as a wish to stop after the same pull; a second one interrupts."""
+    over = threading.Event()
+
+    def follow(interrupt: Interrupt) -> None:
+        while not over.wait(0.05):
+            if interrupt.asked:
+                print("stopping after this pull; Ctrl-C again stops at once", file=sys.stderr, flush=True)
+                ask_to_stop(folder, parties, 1, over)
+                return
+
+    with Interrupt() as interrupt:
+        follower = threading.Thread(target=follow, args=(interrupt,), daemon=True)
+        follower.start()
+        try:
+            yield
+        finally:
+            over.set()
+            follower.join(1.0)
 
 
 def ask_to_stop(folder: Path, parties: int, cycle: int, over: threading.Event) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -75,7 +76,9 @@ class RunKept:
         """The run that is kept there, which is to be this one; its seeds too, where the caller gave one."""
         path = folder / _RUN
         if not path.is_file():
-            raise ConfigError(f"there is no run in {folder}: run without resuming")
+            raise ConfigError(
+                f"there is no run in {folder}: it reached its end, or never started; run without --resume"
+            )
         try:
             facts = json.loads(path.read_text())
             kept = RunKept(
@@ -84,13 +87,16 @@ class RunKept:
             )  # fmt: skip
         except (ValueError, KeyError, TypeError) as error:
             raise ConfigError(f"{path} is damaged: start the run again") from error
-        wanted, have = self._facts(), kept._facts()
-        names = ["kind", "spec", "means", "budget", *(["seeds"] if seeded else [])]
+        wanted, have = {**self._facts(), **asdict(self.spec)}, {**kept._facts(), **asdict(kept.spec)}
+        names = ["kind", *asdict(self.spec), "means", "budget", *(["seeds"] if seeded else [])]
         for name in names:
             if wanted[name] != have[name]:
-                said = "" if name in ("means", "seeds") else f": {have[name]}, not {wanted[name]}"
+                what = "policy" if name == "name" else name
+                apart = f"other {what}" if name in ("means", "seeds") else f"{what} = {have[name]}"
+                now = "" if name in ("means", "seeds") else f", this one has {wanted[name]}"
                 raise ConfigError(
-                    f"the run in {folder} has other {name}{said}; give the arguments of that run, or another folder"
+                    f"the checkpoint in {folder} is of a run with {apart}{now}: give the arguments of that run, or "
+                    "another folder"
                 )
         return kept
 
@@ -99,6 +105,16 @@ class RunKept:
             "kind": _KIND, "spec": asdict(self.spec), "means": list(self.means), "budget": self.budget,
             "seeds": [seed.hex() for seed in self.seeds],
         }  # fmt: skip
+
+
+def forget(folder: Path) -> None:
+    """Delete all that a run kept; what else lies there stays."""
+    homes = list(folder.glob("owner*"))
+    for old in [path for home in homes for path in (*checkpoints(home), *half_written(home))] + [folder / _RUN]:
+        old.unlink(missing_ok=True)
+    for empty in [*homes, folder]:
+        with suppress(OSError):  # it holds something else, or is not there
+            empty.rmdir()
 
 
 def home_of(folder: Path, rows: range) -> Path:
@@ -113,6 +129,6 @@ def last_common(folder: Path, hosts: Sequence[range]) -> int:
     if not common:
         who = "every owner's process" if len(hosts) > 1 else "the owners"
         raise ConfigError(
-            f"{folder} holds no checkpoint of {who}: run without resuming, or in as many processes as then"
+            f"{folder} holds no checkpoint of {who}: run without --resume, or in as many processes as then"
         )
     return max(common)

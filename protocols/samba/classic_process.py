@@ -12,11 +12,9 @@ to the Controller alone.
 from __future__ import annotations
 
 import json
-import os
 import re
 import sys
 import tempfile
-import threading
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -26,10 +24,11 @@ from bandits.samba import BernoulliArms, SambaError, Seeds
 from bandits.samba.coins import OrderCoins, PointCoins, derived
 from bandits.samba.rewards import reward
 from mpc.errors import ConfigError, PeerLost
-from mpc.launch import Place, launch, own_command, party_main, place
+from mpc.launch import Place, end_with_launcher, launch, own_command, party_main, place
 from mpc.net.channel import Channel, adopt
 from mpc.net.joining import call, take_calls
 
+from ..progress import StepLines
 from ..sealing import fresh_key
 from .classic import Watch, comparator, controller, data_customer, owners
 from .classic_kept import OwnersKept, home_of
@@ -41,8 +40,6 @@ from .wire import COMP, CONTROLLER, CUSTOMER, Spec, owners_name
 _FIRST = (CONTROLLER, COMP, CUSTOMER)
 """By node; after these come the owners."""
 
-_STEP = "step "
-_SECONDS_BETWEEN_LINES = 0.2
 _SECONDS_TO_START = 1.0  # a process, where many start on few cores
 _SECONDS_BEHIND = 0.5  # in which the Controller ends first, who knows whom all of them waited for
 _NODE = re.compile(r"\bparty (\d+)\b")
@@ -59,10 +56,6 @@ def launched(
 ) -> tuple[dict[str, Outcome], dict[str, Seconds]]:  # fmt: skip
     """Play a run in K + 3 processes: what each participant ends with, and its seconds."""
 
-    def hear(_: str, line: str) -> None:
-        if watch is not None and line.startswith(_STEP):
-            watch(int(line.removeprefix(_STEP)))
-
     nodes = range(len(_FIRST) + len(arms))
     with tempfile.TemporaryDirectory(prefix="masked-") as name:
         scratch = Path(name)
@@ -72,7 +65,7 @@ def launched(
         )  # fmt: skip
         command = own_command("protocols.samba.classic_process", name)
         try:
-            launch(command, len(nodes), timeout=timeout, output=hear)
+            launch(command, len(nodes), timeout=timeout, output=StepLines.heard(watch))
         except ConfigError as error:
             raise ConfigError(_NODE.sub(lambda found: name_of(int(found[1])), str(error))) from error
         read = {name_of(node): json.loads(_outcome_path(scratch, node).read_text()) for node in nodes}
@@ -161,39 +154,17 @@ def _links(here: Place) -> dict[str, Channel]:
     return {name_of(node): Channel(sock, name_of(node)) for node, sock in calls.items()}
 
 
-def _end_with(lifeline: int) -> None:
-    """Leave when the launcher is gone: its end of the pipe closes."""
-
-    def wait() -> None:
-        os.read(lifeline, 1)
-        os._exit(1)
-
-    threading.Thread(target=wait, daemon=True).start()
-
-
-class _Lines:
-    """Tells the launcher how far the Controller is, now and then."""
-
-    def __init__(self) -> None:
-        self._said = time.monotonic()
-
-    def __call__(self, step: int) -> None:
-        if (now := time.monotonic()) - self._said > _SECONDS_BETWEEN_LINES:
-            self._said = now
-            print(f"{_STEP}{step}", flush=True)
-
-
 def main() -> None:
     """Play the participant that this process's place says."""
     here, scratch = place(), Path(sys.argv[1])
     if here is None:
         raise ConfigError("a participant is started by 'masked launch samba'")
-    _end_with(here.lifeline)
+    end_with_launcher(here)
     path = input_path(scratch, here.node)
     given = json.loads(path.read_text())
     path.unlink()
     try:
-        play = _play_of(here.node, given, _Lines())
+        play = _play_of(here.node, given, StepLines())
         links = _links(here)
         try:
             # whoever waits for the Controller gives it time to name the one that it waits for

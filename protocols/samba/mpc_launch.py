@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import re
 import sys
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,10 +20,9 @@ from mpc.prg import fresh_key
 from offline import Plan
 
 from ..commands.dealing import dealer_beside
-from ..interrupt import Interrupt
 from ..ppcb.checkpoint import Checkpoint, checkpoint_at, forget_beyond
 from ..ppcb.planning import check_material
-from ..ppcb.stopping import ask_to_stop
+from ..ppcb.stopping import stoppable
 from .mpc_checkpoint import (
     COIN_KEY,
     COINS,
@@ -86,8 +84,9 @@ def launched(
     command = own_command("protocols.samba.mpc_roles")
     clients = {role: [*command, HOST, str(scratch), str(at)] for at, role in enumerate(settings.roles)}
     clients[CUSTOMER] = [*command, CUSTOMER, str(scratch)]
+    stops = nullcontext() if how.keep is None else stoppable(scratch, len(homes))
     try:
-        with _stoppable(how, len(homes), scratch), _dealing(plan, task, scratch) as environment:
+        with stops, _dealing(plan, task, scratch) as environment:
             launch(
                 [*command, PARTY, str(scratch)], how.parties, clients=clients, environment=environment,
                 timeout=_PATIENCE,
@@ -151,31 +150,6 @@ def prepared(arms: BernoulliArms, settings: Settings, how: Launch, scratch: Path
         own_seeds = {"common": seeds.common.hex(), "rewards": seeds.rewards.hex()}
         Checkpoint(0, own_seeds, {**own.state(), "means": arms.means[block.start : block.stop]}).save(task.host(at))
     return task
-
-
-@contextmanager
-def _stoppable(how: Launch, roles: int, scratch: Path) -> Iterator[None]:
-    """Pass the first Ctrl-C on to all that keep checkpoints as a wish, where they have a place to keep them."""
-    if how.keep is None:
-        yield
-        return
-    over = threading.Event()
-
-    def follow(interrupt: Interrupt) -> None:
-        while not over.wait(0.05):
-            if interrupt.asked:
-                print("stopping after this pull; Ctrl-C again stops at once", file=sys.stderr, flush=True)
-                ask_to_stop(scratch, roles, 1, over)
-                return
-
-    with Interrupt() as interrupt:
-        follower = threading.Thread(target=follow, args=(interrupt,), daemon=True)
-        follower.start()
-        try:
-            yield
-        finally:
-            over.set()
-            follower.join(1.0)
 
 
 @contextmanager

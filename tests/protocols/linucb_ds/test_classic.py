@@ -36,7 +36,7 @@ from protocols.linucb_ds.classic import (
 )
 from protocols.linucb_ds.classic_run import ClassicRun, play_classic
 from protocols.linucb_ds.drive import in_one_process, over_links
-from protocols.linucb_ds.wire import Kind, Role, pack, pack_number, unpack
+from protocols.linucb_ds.wire import Kind, Role, pack, pack_number, pack_ranges, unpack
 from protocols.paillier import Counts, Encryptor, PublicKey, SecretKey
 
 BITS = 256
@@ -455,3 +455,32 @@ def test_constants_of_other_policies_are_refused() -> None:
 
     with pytest.raises(ConfigError, match="constants of LinUCB or SpectralUCB"):
         classic(replace(linucb(2, 3), exploration=Other()), 3)
+
+
+def test_the_customer_waits_for_the_sum_as_long_as_p_lives() -> None:
+    """A run may last longer than the silence that means a dead peer."""
+    waits: list[float | None] = []
+
+    class Heard:
+        def send(self, message: bytes) -> None: ...
+
+        def receive(self, *, timeout: float | None = None, limit: int = 0) -> bytes | None:
+            waits.append(timeout)
+            return b"message"
+
+    def play() -> Any:
+        yield Receive(Role.P)
+        yield Receive(Role.P, patient=True)
+
+    over_links(play(), {Role.P: Heard()}, timeout=7.0)
+    assert waits == [7.0, None]
+    asked, play_of_dc = [], data_customer(3, 256, insecure=True)
+    want = next(play_of_dc)
+    while not (isinstance(want, Receive) and len(asked) == 2):
+        reply = None
+        if isinstance(want, Receive):
+            asked.append(want)
+            key = SecretKey.generate(256, insecure=True).public.to_bytes()
+            reply = pack(Kind.KEY, key) if want.sender is Role.COMP else pack_ranges(60, 100)
+        want = play_of_dc.send(reply)
+    assert [receive.patient for receive in (*asked, want)] == [False, False, True]

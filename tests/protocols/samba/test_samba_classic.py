@@ -239,9 +239,9 @@ def test_the_folder_is_its_owners_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"budget": 61}, "other budget: 60, not 61"), ({"seed": 2}, "other seeds"),
+        ({"budget": 61}, "budget = 60, this one has 61"), ({"seed": 2}, "other seeds"),
         ({"means": [0.1] * 3}, "other means"),
-        ({"policy": "thompson"}, "other spec"), ({"folder": None}, "needs the folder"),
+        ({"policy": "thompson"}, "policy = ucb, this one has thompson"), ({"folder": None}, "needs the folder"),
     ],
 )  # fmt: skip
 def test_another_run_is_not_taken_up(change: dict[str, Any], words: str, tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ party_main(process.main)
             launched("thompson", 90, MEANS[:2], folder=tmp_path, every=20, timeout=5.0)
     run = launched("thompson", 90, MEANS[:2], folder=tmp_path, resume=True)
     assert same(run) and run.sitting == 30
-    with pytest.raises(ConfigError, match="no checkpoint of the owners: run without resuming, or in as many processes"):
+    with pytest.raises(ConfigError, match="no checkpoint of the owners: run without --resume, or in as many processes"):
         classic("thompson", MEANS[:2], 90, folder=tmp_path, resume=True)
 
 
