@@ -19,6 +19,7 @@ _EXAMPLES = """examples:
   masked demo                                        three parties in three processes, and what each learned
   masked run ppcb --steps 500 --plot runs/reward.png  the private contextual bandit on digits, and its reward curve
   masked run samba --policy ucb                      arms that belong to owners, on shares and in the clear
+  masked run linucb-ds --budget 200                  a linear bandit that its owner outsources
   masked run argmax --size 10 --parties 3            one operation, all parties simulated in this process
   masked launch argmax --size 10 --parties 3         the same with a process for each party and one for the dealer
   masked offline plan argmax --parties 3 -o plan.json

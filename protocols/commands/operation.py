@@ -32,7 +32,7 @@ def register(run: Any, launch_: Any) -> None:
     """Add every operation to the programs of `run` and `launch`."""
     for name in names():
         for programs, command in ((run, _run), (launch_, _launch)):
-            parser = programs.add_parser(name, help="an operation of the protocol book, checked against plaintext")
+            parser = programs.add_parser(name, description=f"{name}: an operation, checked against plaintext.")
             parser.set_defaults(run=command, operation=name)
             add_size(parser)
             parser.add_argument("--steps", type=int, default=1, help="how often the operation runs (1)")

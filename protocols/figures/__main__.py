@@ -33,7 +33,7 @@ def main() -> None:
     numbers = "figures: 1 to 8, of linucb 6 and 7, of samba a to d (all)"
     parser.add_argument("--fig", nargs="+", choices=(*FIGURES, *samba.FIGURES), default=[], metavar="N", help=numbers)
     parser.add_argument("--table", nargs="+", choices=["1"], default=[], metavar="N", help="tables: 1")
-    parser.add_argument("--quick", action="store_true", help="digits, few steps, 2 runs: does it run")
+    parser.add_argument("--quick", action="store_true", help="small sizes, few runs: does it run, not what comes out")
     parser.add_argument("--data", help="digits, mnist or synthetic (mnist; with --quick digits)")
     parser.add_argument("--data-dir", type=Path, help="the folder with MNIST's, MovieLens's or Jester's files")
     parser.add_argument("--steps", type=int, help="length of a run (60,000, of samba 10,000; with --quick 120)")
