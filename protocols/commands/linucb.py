@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import json
 import math
-import platform
-import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -25,8 +22,8 @@ from mpc.errors import ConfigError
 from offline import Plan
 
 from ..interrupt import Interrupt
+from ..keeping import Keep
 from ..linucb_ds.classic_run import play_classic
-from ..linucb_ds.mpc_checkpoint import Keep, Stopped
 from ..linucb_ds.mpc_launch import Launch, launched
 from ..linucb_ds.mpc_result import Run
 from ..linucb_ds.mpc_settings import Settings
@@ -35,6 +32,7 @@ from ..linucb_ds.report import classic_document, classic_text, document, text
 from ..ppcb.folder import check_picture, reserved
 from ..progress import Progress
 from .operation import natural
+from .outcome import said_when_stopped, save_result, show
 
 LINUCB, SPECTRAL = "linucb-ds", "spectralucb-ds"
 CLASSIC, MPC = "classic", "mpc"
@@ -185,22 +183,11 @@ def _run(program: str, players: dict[str, Player], options: argparse.Namespace) 
     _check(options, out)
     problem = problem_of(options, program)
     keep = None if out is None else Keep(out / "checkpoints", options.checkpoint_every, options.resume)
-    try:
-        with nullcontext() if keep is None else reserved(keep.folder):
-            played = players[options.mode](options, problem, keep)
-    except Stopped as stopped:
-        print(
-            f"stopped at pull {stopped.done:,} of {options.budget:,}, before DC was told anything"
-            + (f": go on with --resume and --out {out}" if out is not None else ""),
-            file=sys.stderr,
-        )
-        raise SystemExit(130) from None
-    facts, files = {"program": program, **played.facts}, []
-    if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
-        whole = {**facts, "options": _plain(options), "python": platform.python_version()}
-        (out / "result.json").write_text(json.dumps(whole, indent=1) + "\n")
-        files.append(out / "result.json")
+    lock = nullcontext() if keep is None else reserved(keep.folder)
+    with said_when_stopped(options.budget, out), lock:
+        played = players[options.mode](options, problem, keep)
+    facts = {"program": program, **played.facts}
+    files = save_result(facts, options, out)
     curves = [*([out / "reward.png"] if out is not None else []), *([options.plot] if options.plot else [])]
     if played.rewards is not None and curves:
         from ..linucb_ds.plots import reward_curve
@@ -208,8 +195,7 @@ def _run(program: str, players: dict[str, Player], options: argparse.Namespace) 
         for path in curves:
             reward_curve(problem, played.rewards, facts["cumulative_reward"], played.title, path)
         files += curves
-    written = "".join(f"\n{'written' if path.suffix == '.json' else 'reward curve'}: {path}" for path in files)
-    print(json.dumps(facts, indent=1) if options.json else f"{played.text}\n{written}")
+    show(facts, played.text, files, options)
 
 
 def _check(options: argparse.Namespace, out: Path | None) -> None:
@@ -235,12 +221,6 @@ def _check(options: argparse.Namespace, out: Path | None) -> None:
         raise ConfigError("--material is of --mode mpc: Paillier's protocol draws nothing that is dealt")
     if options.plot is not None and material is not None:
         raise ConfigError("--plot draws the reference, whose coins are the dealer's alone with --material: drop one")
-
-
-def _plain(options: argparse.Namespace) -> dict[str, Any]:
-    """The options as JSON takes them."""
-    kept = {name: value for name, value in vars(options).items() if name not in ("run", "command", "json")}
-    return {name: str(value) if isinstance(value, Path) else value for name, value in kept.items()}
 
 
 def _settings(options: argparse.Namespace, problem: LinearProblem) -> Settings:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
-import platform
-import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
@@ -19,11 +16,11 @@ from mpc.errors import ConfigError
 from offline import Plan
 
 from ..interrupt import Interrupt
+from ..keeping import Keep, Stopped
 from ..ppcb.folder import reserved
 from ..progress import Progress
 from ..samba.classic_kept import forget, last_common
 from ..samba.classic_run import play_classic
-from ..samba.mpc_checkpoint import Keep, Stopped
 from ..samba.mpc_launch import Launch, launched
 from ..samba.mpc_result import Run
 from ..samba.mpc_settings import Settings
@@ -31,6 +28,7 @@ from ..samba.mpc_simulate import plan_of, simulate
 from ..samba.report import classic_document, classic_text, document, text
 from ..samba.wire import Spec
 from .operation import natural
+from .outcome import said_when_stopped, save_result, show
 
 SAMBA = "samba"
 CLASSIC, MPC = "classic", "mpc"
@@ -148,30 +146,18 @@ def _run(players: dict[str, Player], options: argparse.Namespace) -> None:
     _check(options, out)
     arms = arms_of(options)
     checkpoints = None if out is None else out / "checkpoints"
-    try:
-        with nullcontext() if checkpoints is None else reserved(checkpoints):  # of both modes: they share result.json
-            played = players[options.mode](options, arms, None if checkpoints is None else checkpoints / options.mode)
-    except Stopped as stopped:
-        print(
-            f"stopped at pull {stopped.done:,} of {options.budget:,}, before DC was told anything"
-            + (f": go on with --resume and --out {out}" if out is not None else ""),
-            file=sys.stderr,
-        )
-        raise SystemExit(130) from None
-    facts, files = {"program": SAMBA, **played.facts}, []
-    if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
-        whole = {**facts, "options": _plain(options), "python": platform.python_version()}
-        (out / "result.json").write_text(json.dumps(whole, indent=1) + "\n")
-        files.append(out / "result.json")
+    lock = nullcontext() if checkpoints is None else reserved(checkpoints)  # of both modes: they share result.json
+    with said_when_stopped(options.budget, out), lock:
+        played = players[options.mode](options, arms, None if checkpoints is None else checkpoints / options.mode)
+    facts = {"program": SAMBA, **played.facts}
+    files = save_result(facts, options, out)
     if options.plot is not None and played.pulled is not None:
         from ..samba.plots import reward_curve
 
         title = f"{options.policy}, {len(arms)} arms, mode {options.mode}"
         reward_curve(arms, played.pulled, Seeds.of(options.seed).rewards, title, options.plot)
         files.append(options.plot)
-    written = "".join(f"\n{'reward curve: ' if path.suffix == '.png' else 'written: '}{path}" for path in files)
-    print(json.dumps(facts, indent=1) if options.json else f"{played.text}\n{written}")
+    show(facts, played.text, files, options)
 
 
 def _check(options: argparse.Namespace, out: Path | None) -> None:
@@ -190,12 +176,6 @@ def _check(options: argparse.Namespace, out: Path | None) -> None:
         raise ConfigError("--hosts and --material are of --mode mpc: in the published protocol each owner is alone")
     if options.plot is not None and getattr(options, "material", None) is not None:
         raise ConfigError("--plot draws the reference, whose coins are the dealer's alone with --material: drop one")
-
-
-def _plain(options: argparse.Namespace) -> dict[str, Any]:
-    """The options as JSON takes them."""
-    kept = {name: value for name, value in vars(options).items() if name not in ("run", "command", "json")}
-    return {name: str(value) if isinstance(value, Path) else value for name, value in kept.items()}
 
 
 def _settings(options: argparse.Namespace, arms: BernoulliArms, hosts: int = 1) -> Settings:

@@ -15,7 +15,6 @@ import json
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,23 +26,6 @@ from ..ppcb.checkpoint import Checkpoint, checkpoints, half_written
 from .mpc_settings import Settings
 
 COIN_KEY, RUN = "coin.key", "run.json"
-
-
-class Stopped(Exception):
-    """A run that was asked to stop: `done` pulls are kept, and DC was told nothing."""
-
-    def __init__(self, done: int) -> None:
-        super().__init__(done)
-        self.done = done
-
-
-@dataclass(frozen=True)
-class Keep:
-    """folder: where checkpoints lie.  every: pulls between two.  resume: go on from the last."""
-
-    folder: Path
-    every: int = 100
-    resume: bool = False
 
 
 def facts_of(settings: Settings, parties: int, seed: int) -> dict[str, Any]:

@@ -20,14 +20,13 @@ from mpc.prg import fresh_key
 from offline import Plan
 
 from ..commands.dealing import dealer_beside
+from ..keeping import Keep, Stopped
 from ..ppcb.checkpoint import checkpoints, forget_beyond
 from ..ppcb.planning import check_material
 from ..ppcb.stopping import stoppable
 from .mpc_checkpoint import (
     COIN_KEY,
     RUN,
-    Keep,
-    Stopped,
     check,
     facts_with_theta,
     forget,

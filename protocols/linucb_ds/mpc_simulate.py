@@ -16,9 +16,10 @@ from mpc.meter import Cost
 from mpc.session import Session
 from offline import Plan, Recorder
 
+from ..keeping import Keep, Stopped
 from ..ppcb.checkpoint import Checkpoint
 from ..ppcb.coins import MeteredDealer
-from .mpc_checkpoint import Keep, Stopped, check, facts_with_theta, forget, latest_in
+from .mpc_checkpoint import check, facts_with_theta, forget, latest_in
 from .mpc_coins import own_coins, replayed
 from .mpc_player import HiddenArms, ShownArms, customer, owner
 from .mpc_result import Reference, Run, first_difference

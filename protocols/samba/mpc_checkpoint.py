@@ -16,7 +16,6 @@ import json
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -35,23 +34,6 @@ _OTHER_COINS = {
     DEALER: "the run has the coins of material that was dealt before: go on with --material, or give another --out",
 }
 """What is said to a run that would go on with these coins, and began with the others."""
-
-
-class Stopped(Exception):
-    """A run that was asked to stop: `done` pulls are kept, and DC was told nothing."""
-
-    def __init__(self, done: int) -> None:
-        super().__init__(done)
-        self.done = done
-
-
-@dataclass(frozen=True)
-class Keep:
-    """folder: where checkpoints lie.  every: pulls between two.  resume: go on from the last."""
-
-    folder: Path
-    every: int = 1000
-    resume: bool = False
 
 
 def facts_of(arms: BernoulliArms, settings: Settings, parties: int, seed: int) -> dict[str, Any]:

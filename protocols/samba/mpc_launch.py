@@ -20,6 +20,7 @@ from mpc.prg import fresh_key
 from offline import Plan
 
 from ..commands.dealing import dealer_beside
+from ..keeping import Keep, Stopped
 from ..ppcb.checkpoint import Checkpoint, checkpoint_at, forget_beyond
 from ..ppcb.planning import check_material
 from ..ppcb.stopping import stoppable
@@ -28,8 +29,6 @@ from .mpc_checkpoint import (
     COINS,
     DEALER,
     MATERIAL,
-    Keep,
-    Stopped,
     begin,
     check,
     facts_of,

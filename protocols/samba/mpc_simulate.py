@@ -14,9 +14,10 @@ from mpc.meter import Cost
 from mpc.session import Session
 from offline import Plan, Recorder
 
+from ..keeping import Keep, Stopped
 from ..ppcb.checkpoint import Checkpoint
 from ..ppcb.coins import MeteredDealer
-from .mpc_checkpoint import Keep, Stopped, check, facts_of, forget, latest_in, part_of
+from .mpc_checkpoint import check, facts_of, forget, latest_in, part_of
 from .mpc_coins import DealtCoins
 from .mpc_owners import Host, customer, host
 from .mpc_player import Player

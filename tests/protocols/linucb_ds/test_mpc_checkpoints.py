@@ -27,7 +27,7 @@ from mpc.errors import MaskedError
 from offline import deal
 from protocols.cli import main
 from protocols.commands import linucb as command
-from protocols.linucb_ds.mpc_checkpoint import Keep, Stopped
+from protocols.keeping import Keep, Stopped
 from protocols.linucb_ds.mpc_launch import Launch, launched
 from protocols.linucb_ds.mpc_result import Run
 from protocols.linucb_ds.mpc_settings import Settings

@@ -9,8 +9,9 @@ import pytest
 from mpc_samba_runs import POLICIES, agrees, played, rising
 
 from mpc import ConfigError
+from protocols.keeping import Keep, Stopped
 from protocols.ppcb.checkpoint import Checkpoint
-from protocols.samba.mpc_checkpoint import Keep, Stopped, begin, forget
+from protocols.samba.mpc_checkpoint import begin, forget
 from protocols.samba.mpc_result import Run
 from protocols.samba.mpc_settings import Settings
 from protocols.samba.mpc_simulate import simulate

@@ -17,9 +17,10 @@ from mpc_samba_runs import agrees, played, rising
 from mpc import ConfigError
 from mpc.errors import OutOfMaterial
 from offline import deal
+from protocols.keeping import Keep, Stopped
 from protocols.ppcb.checkpoint import Checkpoint, checkpoint_at, checkpoints
 from protocols.samba import mpc_launch
-from protocols.samba.mpc_checkpoint import COIN_KEY, SEEDS, Keep, Stopped
+from protocols.samba.mpc_checkpoint import COIN_KEY, SEEDS
 from protocols.samba.mpc_launch import Launch, launched, prepared
 from protocols.samba.mpc_result import Run
 from protocols.samba.mpc_roles import Task
