@@ -123,7 +123,11 @@ def _options(parser: argparse.ArgumentParser, *, processes: bool) -> None:
     kept = parser.add_argument_group("what is kept")
     kept.add_argument("--out", type=Path, help=f"folder of results and checkpoints (runs/{SAMBA}; none with --json)")
     kept.add_argument("--checkpoint-every", type=int, default=1000, metavar="N", help="pulls between two (1000)")
-    kept.add_argument("--resume", action="store_true", help="go on from the last checkpoint in --out")
+    kept.add_argument(
+        "--resume",
+        action="store_true",
+        help="go on from the last checkpoint in --out; without it a new run discards what is there",
+    )
     kept.add_argument("--plot", type=Path, help="write the reference's reward curve to this PNG as well")
     kept.add_argument("--json", action="store_true", help="print one JSON document instead of text")
     if processes:
