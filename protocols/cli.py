@@ -12,7 +12,7 @@ from importlib.metadata import version
 
 from mpc.errors import MaskedError
 
-from .commands import attack, demo, material, privacy, programs
+from .commands import attack_membership, demo, offline, privacy, programs
 
 COMMANDS = ("demo", "run", "launch", "offline", "dealer", "privacy", "attack")
 _EXAMPLES = """examples:
@@ -43,9 +43,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     demo.register(commands)
     programs.register(commands)
-    material.register(commands)
+    offline.register(commands)
     privacy.register(commands)
-    attack.register(commands)
+    attack_membership.register(commands)
     options = parser.parse_args(arguments)
     for how in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(how, _unwind)

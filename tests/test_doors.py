@@ -14,8 +14,8 @@ DOORS = {
     "sklearn": {"bandits/data.py"},
     "dp_accounting": {"bandits/accounting.py"},
     "scipy": {"bandits/accounting.py"},
-    "phe": {"protocols/paillier.py"},
-    "cryptography": {"mpc/prg.py", "offline/directory.py", "protocols/sealing.py"},
+    "phe": {"protocols/published/paillier.py"},
+    "cryptography": {"mpc/prg.py", "offline/directory.py", "protocols/published/sealing.py"},
     "crypten": set(),
     "pickle": set(),
 }

@@ -23,7 +23,7 @@ from mpc.errors import ConfigError, MaskedError
 from ..ppcb.run import Run
 from ..ppcb.settings import Division, Settings
 from ..ppcb.simulate import episodes_of, simulate
-from ..progress import Progress
+from ..run.progress import Progress
 
 _DIM = 20
 

@@ -24,13 +24,13 @@ from bandits.play import play
 from mpc.launch import launch
 from offline import deal
 
+from ..ppcb.clients import World
 from ..ppcb.launched import Launch, plan_of, prepared
 from ..ppcb.play import split
 from ..ppcb.program import PAYER, PULLER
 from ..ppcb.roles import PIPE
 from ..ppcb.settings import Settings
 from ..ppcb.simulate import Simulation, episodes_of
-from ..ppcb.world import World
 from . import peer
 from .measure import time_dealing
 from .report import machine

@@ -12,10 +12,10 @@ import numpy as np
 from mpc.launch import join, party_main, place
 from mpc.session import Session
 
-from ..commands.dealing import source_for
 from ..ppcb.play import Play
 from ..ppcb.program import PAYER, PULLER
 from ..ppcb.roles import Task
+from ..run.sources import source_for
 
 
 def main() -> None:

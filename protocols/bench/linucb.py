@@ -21,12 +21,12 @@ from bandits.linear_problem import LinearProblem
 from bandits.oful import Confidence
 from offline import deal
 
-from ..linucb_ds.classic_run import play_classic
-from ..linucb_ds.mpc_launch import Launch, launched
-from ..linucb_ds.mpc_result import Run
-from ..linucb_ds.mpc_roles import draws_of
-from ..linucb_ds.mpc_settings import Settings
-from ..linucb_ds.mpc_simulate import plan_of
+from ..linucb_ds.classic.run import play_classic
+from ..linucb_ds.mpc.launch import Launch, launched
+from ..linucb_ds.mpc.roles import draws_of
+from ..linucb_ds.mpc.run import Run
+from ..linucb_ds.mpc.settings import Settings
+from ..linucb_ds.mpc.simulate import plan_of
 from .measure import time_dealing
 from .report import machine
 

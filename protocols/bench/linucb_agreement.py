@@ -25,10 +25,10 @@ from bandits.oful import OFUL, Confidence, play
 from bandits.spectral import spectral_problem
 from mpc.errors import ConfigError, MaskedError
 
-from ..linucb_ds.classic_run import play_classic
-from ..linucb_ds.mpc_coins import replayed
-from ..linucb_ds.mpc_settings import Settings
-from ..linucb_ds.mpc_simulate import Simulation
+from ..linucb_ds.classic.run import play_classic
+from ..linucb_ds.mpc.replay import replayed
+from ..linucb_ds.mpc.settings import Settings
+from ..linucb_ds.mpc.simulate import Simulation
 
 SIZES = ((3, 15), (5, 50), (18, 6))
 PARTIES = 2

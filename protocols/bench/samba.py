@@ -19,8 +19,8 @@ import numpy as np
 
 from bandits.samba import NAMES, BernoulliArms, SeededCoins, Seeds, by_name, run
 
-from ..samba.classic_run import play_classic
-from ..sealing import Direction, Seal, fresh_key
+from ..published.sealing import Direction, Seal, fresh_key
+from ..samba.classic.run import play_classic
 from . import samba_mpc
 from .report import machine
 

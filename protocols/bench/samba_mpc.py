@@ -16,9 +16,9 @@ import numpy as np
 from bandits.samba import BernoulliArms
 from offline import deal
 
-from ..samba.mpc_launch import Launch, launched
-from ..samba.mpc_settings import Settings
-from ..samba.mpc_simulate import plan_of
+from ..samba.mpc.launch import Launch, launched
+from ..samba.mpc.settings import Settings
+from ..samba.mpc.simulate import plan_of
 from .measure import time_dealing
 
 PARTIES = 2

@@ -24,8 +24,8 @@ from offline import InProcessDealer
 
 from ..bench.cases import Case, argmax_case, cases
 from ..bench.measure import plan_case
-from ..progress import Progress
-from .dealing import dealer_beside, source_for
+from ..run.progress import Progress
+from ..run.sources import dealer_beside, source_for
 
 
 def register(run: Any, launch_: Any) -> None:

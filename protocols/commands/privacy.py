@@ -16,7 +16,7 @@ from mpc.session import Session
 from offline import InProcessDealer
 
 from ..ppcb.audit import runs_at_once, secure_chooser
-from ..progress import Progress
+from ..run.progress import Progress
 
 _CONFIDENCE = 0.999
 _RAREST = 2.0**-40  # a coin has 64 bits: down to here its chance is eps to a part in 10^7

@@ -6,7 +6,10 @@ from argparse import RawDescriptionHelpFormatter
 from textwrap import fill
 from typing import Any
 
-from . import contextual, linucb, operation, samba
+from ..linucb_ds import command as linucb
+from ..ppcb import command as contextual
+from ..samba import command as samba
+from . import operation
 
 
 def register(commands: Any) -> None:

@@ -26,10 +26,10 @@ from bandits.spectral import neighbour_graph, spectral_problem
 from mpc.errors import ConfigError
 
 from ..bench.linucb import on_shares
-from ..linucb_ds.classic_run import ClassicRun, play_classic
-from ..linucb_ds.mpc_settings import Settings
-from ..linucb_ds.mpc_simulate import simulate
-from ..linucb_ds.wire import Role
+from ..linucb_ds.classic.messages import Role
+from ..linucb_ds.classic.run import ClassicRun, play_classic
+from ..linucb_ds.mpc.settings import Settings
+from ..linucb_ds.mpc.simulate import simulate
 from .linucb_plots import draw
 from .units import Rows, Unit, collect, keeping, make, write_csv
 

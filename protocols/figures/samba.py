@@ -26,10 +26,10 @@ from bandits.samba.environments import jester_means, movielens_means
 from mpc.errors import ConfigError
 
 from ..bench import samba_mpc
-from ..samba.classic_run import ClassicRun, play_classic
-from ..samba.mpc_settings import Settings
-from ..samba.mpc_simulate import simulate
-from ..samba.wire import Spec
+from ..samba.classic.messages import Spec
+from ..samba.classic.run import ClassicRun, play_classic
+from ..samba.mpc.settings import Settings
+from ..samba.mpc.simulate import simulate
 from .samba_plots import draw
 from .units import Rows, Unit, collect, keeping, make, write_csv
 

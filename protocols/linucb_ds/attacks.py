@@ -24,11 +24,11 @@ from bandits.fixed_point import Scales, reals, rounded, words
 from bandits.linear_problem import LinearProblem
 from mpc.rounds import Open, Request
 
-from .classic_run import play_classic
-from .mpc_coins import own_coins, replayed
-from .mpc_player import HiddenArms
-from .mpc_settings import Settings
-from .mpc_simulate import Simulation, simulate
+from .classic.run import play_classic
+from .mpc.player import HiddenArms
+from .mpc.replay import own_coins, replayed
+from .mpc.settings import Settings
+from .mpc.simulate import Simulation, simulate
 
 KEY_BITS = 256  # the attacks leave keys alone: short ones are as good
 _PRECISE = Scales(40, 40, 40)

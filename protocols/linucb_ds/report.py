@@ -8,8 +8,8 @@ from typing import Any
 
 from mpc.ledger import EVERYONE, Entry
 
-from .classic_run import ClassicRun
-from .mpc_result import Run
+from .classic.run import ClassicRun
+from .mpc.run import Run
 
 PARTIES = "computing parties"
 

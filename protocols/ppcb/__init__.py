@@ -1,10 +1,10 @@
 """Privacy-preserving contextual bandits, after Hannun, Knott, Sengupta and van der Maaten."""
 
-from .calls import Hear, Say, payer_client, puller_client
-from .library import Prediction, PrivateContextualBandit
-from .offline_evaluation import Evaluation, evaluate_offline
+from .library.bandit import Prediction, PrivateContextualBandit
+from .library.calls import Hear, Say, payer_client, puller_client
+from .library.offline_evaluation import Evaluation, evaluate_offline
+from .library.propensity import Propensity
 from .program import State, decide, learn, step
-from .propensity import Propensity
 from .settings import Settings
 
 __all__ = [

@@ -18,7 +18,7 @@ from mpc.rounds import Rounds, together
 from mpc.session import Session
 from mpc.share import Share
 
-from .numbers import cut, cut_to
+from .arithmetic import cut, cut_to
 from .settings import Settings
 
 

@@ -21,20 +21,20 @@ from mpc.meter import Cost
 from mpc.net.transport import check_timeout
 from mpc.prg import fresh_key
 
-from ..commands.dealing import dealer_beside
-from ..interrupt import Interrupt
-from .again import AGAIN, beyond, note_again
-from .checkpoint import Checkpoint, checkpoint_at, checkpoints, forget_beyond
-from .coins import choices
+from ..run.again import AGAIN, beyond, note_again
+from ..run.checkpoint import Checkpoint, checkpoint_at, checkpoints, forget_beyond
+from ..run.interrupt import Interrupt
+from ..run.sources import dealer_beside
+from ..run.stopping import ask_to_stop
+from .clients import World, check_memory, pulled
 from .planning import Planned, check_material, chosen_for, plan_of, plan_steps
 from .play import split
 from .program import PAYER, PULLER
+from .replay import choices
 from .roles import PIPE, Task, arms_of, role_of
 from .run import Run, baselines_of, beside_twin, compared_with_nothing
 from .settings import Settings
 from .simulate import episodes_of, ledger_of
-from .stopping import ask_to_stop
-from .world import World, check_memory, pulled
 
 Watch = Callable[[int, float, Cost], None]
 """Told now and then: decisions made, the average reward so far, and what one decision costs."""
@@ -156,7 +156,7 @@ def _checked(environment: Environment, settings: Settings, how: Launch) -> Task:
             raise ConfigError(f"the run in {how.keep} is a simulation: go on with 'masked run ppcb --resume'")
         raise ConfigError(f"there is no checkpoint of all parties in {how.keep}: run without --resume")
     first = Checkpoint.load(next(paths[0] for paths in found if paths))
-    first.check(settings=settings, **given)
+    first.check(settings=settings.as_json(), **given)
     start = _common(task)
     if not start:
         stand = ", ".join(f"{home.name} at {paths[0].stem if paths else 'none'}" for home, paths in zip(homes, found))
@@ -172,7 +172,7 @@ def _checked(environment: Environment, settings: Settings, how: Launch) -> Task:
                 f"{checkpoint_at(home, start)} is of {whose} of run {kept.facts.get('run')}, not of {home.name} of run "
                 f"{first.facts.get('run')}: put its own back, or run without --resume"
             )
-        kept.check(settings=settings, **given)
+        kept.check(settings=settings.as_json(), **given)
     if how.material is None and not (how.keep / "coin.key").is_file():
         raise ConfigError(
             f"{how.keep} holds no coin.key, so no dealer can go on with its coins: give --material, or run without "

@@ -17,10 +17,10 @@ from mpc.session import Session
 from offline import Plan, Recorder, Store, StoreSource
 from offline.plan import describe
 
+from .clients import World
 from .play import Play, split
 from .program import PAYER, PULLER
 from .settings import Settings, Variant
-from .world import World
 
 
 class Planned(NamedTuple):

@@ -37,9 +37,9 @@ from mpc.rounds import Input, Reveal, Rounds, together
 from mpc.session import Session
 from mpc.share import Share
 
+from .arithmetic import cut, cut_all, cut_to, quotient
 from .batch import update_batch
-from .indices import with_bonus
-from .numbers import cut, cut_all, cut_to, quotient
+from .bonus import with_bonus
 from .settings import Argmax, Policy, Settings
 
 PULLER, PAYER = "puller", "payer"

@@ -19,7 +19,7 @@ from mpc.rounds import Input, Rounds, together
 from mpc.session import Session
 from mpc.share import Share
 
-from .numbers import cut
+from .arithmetic import cut
 from .program import PAYER, tell
 from .settings import Settings
 

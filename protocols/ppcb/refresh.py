@@ -17,7 +17,7 @@ from mpc.rounds import Rounds
 from mpc.session import Session
 from mpc.share import Share
 
-from .numbers import cut
+from .arithmetic import cut
 from .program import State
 from .settings import Settings
 

@@ -27,13 +27,13 @@ from mpc.meter import Cost
 from mpc.net.transport import Transport
 from mpc.session import Session
 
-from ..commands.dealing import source_for
-from .checkpoint import Checkpoint, checkpoint_at
+from ..run.checkpoint import Checkpoint, checkpoint_at
+from ..run.sources import source_for
+from ..run.stopping import Stop, stopped_at
+from .clients import check_arms, pulled
 from .play import Play
 from .program import PAYER, PULLER
 from .settings import Settings
-from .stopping import Stop, stopped_at
-from .world import check_arms, pulled
 
 PIPE = "world"
 

@@ -15,8 +15,8 @@ from bandits.thompson import ThompsonSampling
 from mpc.ledger import Entry
 from mpc.meter import Cost
 
+from .clients import World, by_step
 from .settings import Policy, Settings
-from .world import World, by_step
 
 
 @dataclass(frozen=True)

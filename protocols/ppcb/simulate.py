@@ -14,14 +14,14 @@ from mpc.ledger import Entry
 from mpc.meter import Cost
 from mpc.session import Session
 
-from .checkpoint import Checkpoint, checkpoints, latest
-from .coins import MeteredDealer, choices
+from ..run.checkpoint import Checkpoint, checkpoints, latest
+from .clients import World, check_memory
 from .planning import plan_of
 from .play import Play, split
 from .program import PAYER, PULLER
+from .replay import MeteredDealer, choices
 from .run import Run, baselines_of, beside_twin
 from .settings import Settings
-from .world import World, check_memory
 
 _ROLE = "simulation"
 Progress = Callable[["Simulation"], bool]
@@ -53,7 +53,7 @@ class Simulation:
         self.dealer = MeteredDealer(parties, seed)
         done = 0
         if kept is not None:
-            kept.check(settings=settings, parties=parties, seed=seed, steps=steps, data=environment.name)
+            kept.check(settings=settings.as_json(), parties=parties, seed=seed, steps=steps, data=environment.name)
             if kept.facts.get("role", _ROLE) != _ROLE:
                 raise ConfigError(f"the checkpoint is of {kept.facts['role']} alone: put the simulation's own back")
             done = kept.done

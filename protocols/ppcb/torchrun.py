@@ -21,8 +21,9 @@ from mpc.errors import ConfigError, MaskedError
 from mpc.launch import Place, join, join_as_client
 from mpc.net.transport import check_timeout
 
-from .checkpoint import checkpoint_at
-from .folder import reserved
+from ..run.checkpoint import checkpoint_at
+from ..run.folder import reserved
+from .clients import World, check_memory
 from .launched import Launch, begun, result_of
 from .play import split
 from .program import PAYER, PULLER
@@ -30,7 +31,6 @@ from .roles import PIPE, Task, arms_of, owner, payer, puller, role_of
 from .run import Run
 from .settings import Settings
 from .simulate import episodes_of
-from .world import World, check_memory
 
 ROLES = (PULLER, PAYER)
 _SILENT = 10.0  # seconds in which rank 0 says what all ranks found, and torchrun ends them

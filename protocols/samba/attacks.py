@@ -16,11 +16,11 @@ from bandits.samba import BernoulliArms, Seeds
 from bandits.samba.coins import PointCoins
 from mpc.rounds import Input, Request
 
-from .classic_run import play_classic
-from .mpc_settings import CHANCE_BITS, Settings
-from .mpc_simulate import Simulation
-from .opening import Seen
-from .wire import Spec
+from .classic.messages import Spec
+from .classic.opening import Seen
+from .classic.run import play_classic
+from .mpc.settings import CHANCE_BITS, Settings
+from .mpc.simulate import Simulation
 
 _KEY_BITS = 1024  # of DC's key, which no attack looks at
 _PARTIES, _PARTY = 2, 0

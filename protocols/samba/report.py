@@ -11,9 +11,9 @@ from typing import Any
 
 from mpc.ledger import Entry
 
-from .classic_run import ClassicRun
-from .mpc_result import Run
-from .mpc_settings import Settings
+from .classic.run import ClassicRun
+from .mpc.run import Run
+from .mpc.settings import Settings
 
 _HOPS = 4  # of a classic iteration: to the Controller, to Comp, back, and back
 

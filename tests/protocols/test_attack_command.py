@@ -14,7 +14,7 @@ from bandits.attacks import Attack, attack_at_checkpoints
 from bandits.data import load
 from bandits.privacy import eta_per_step
 from protocols.cli import main
-from protocols.commands import attack
+from protocols.commands import attack_membership as attack
 
 Output = pytest.CaptureFixture[str]
 SMALL = ["attack", "membership", "--data", "synthetic", "--arms", "4", "--dim", "5", "--steps", "40",

@@ -24,7 +24,7 @@ from mpc.net.tcp import Tcp, TcpClient
 from mpc.session import Session
 from offline import Store, StoreSource, deal
 from protocols.ppcb import Hear, Prediction, PrivateContextualBandit, Say, payer_client, puller_client
-from protocols.ppcb.arguments import most_steps
+from protocols.ppcb.library.arguments import most_steps
 from protocols.ppcb.play import split
 
 ENVIRONMENT = synthetic_linear(4, 8, rows=400, seed=1)

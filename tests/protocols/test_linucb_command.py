@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from protocols.cli import main
-from protocols.commands.linucb import add_problem, planned
+from protocols.linucb_ds.command import add_problem, planned
 
 Output = pytest.CaptureFixture[str]
 CONTRACT = {

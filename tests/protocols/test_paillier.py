@@ -13,8 +13,8 @@ import gmpy2
 from phe import paillier as phe
 
 from mpc.errors import ConfigError, RangeError
-from protocols import paillier
-from protocols.paillier import (
+from protocols.published import paillier
+from protocols.published.paillier import (
     Counts,
     Encryptor,
     LinearForms,

@@ -15,9 +15,9 @@ from bandits.attacks.samba_comp import ATTACKED, pursuit_mask
 from bandits.samba import BernoulliArms
 from protocols.cli import main
 from protocols.samba.attacks import Game, attack_classic, attack_mpc
-from protocols.samba.classic_run import play_classic
-from protocols.samba.opening import Seen
-from protocols.samba.wire import Spec
+from protocols.samba.classic.messages import Spec
+from protocols.samba.classic.opening import Seen
+from protocols.samba.classic.run import play_classic
 
 Output = pytest.CaptureFixture[str]
 SMALL = ["attack", "samba", "--arms", "5", "--budget", "80", "--runs", "2"]

@@ -17,8 +17,8 @@ import pytest
 from bandits.samba import NAMES
 from offline import Plan
 from protocols.cli import main
-from protocols.commands.samba import add_game, planned
-from protocols.ppcb.folder import reserved
+from protocols.run.folder import reserved
+from protocols.samba.command import add_game, planned
 
 Output = pytest.CaptureFixture[str]
 CONTRACT = [

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mpc.errors import ConfigError
-from protocols.sealing import KEY_BYTES, TAG_BYTES, Direction, Forged, Seal, fresh_key
+from protocols.published.sealing import KEY_BYTES, TAG_BYTES, Direction, Forged, Seal, fresh_key
 
 KEY = bytes(range(KEY_BYTES))
 SLOTS = np.array([2, 0, 1])

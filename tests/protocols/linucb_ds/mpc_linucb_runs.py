@@ -13,12 +13,12 @@ from bandits.linear_problem import LinearProblem
 from bandits.oful import OFUL, Confidence
 from bandits.spectral import neighbour_graph, spectral_problem
 from mpc.share import Share
-from protocols.linucb_ds.mpc_coins import replayed
-from protocols.linucb_ds.mpc_hidden import HiddenState
-from protocols.linucb_ds.mpc_player import HiddenArms
-from protocols.linucb_ds.mpc_result import Run
-from protocols.linucb_ds.mpc_settings import Settings
-from protocols.linucb_ds.mpc_simulate import Simulation, simulate
+from protocols.linucb_ds.mpc.hidden import HiddenState
+from protocols.linucb_ds.mpc.player import HiddenArms
+from protocols.linucb_ds.mpc.replay import replayed
+from protocols.linucb_ds.mpc.run import Run
+from protocols.linucb_ds.mpc.settings import Settings
+from protocols.linucb_ds.mpc.simulate import Simulation, simulate
 
 
 def normal(dim: int, arms: int, *, seed: int = 0, size: float = 1.0, **constants: float) -> LinearProblem:

@@ -22,7 +22,9 @@ from bandits.linear_problem import LinearProblem
 from bandits.oful import Confidence
 from bandits.spectral import neighbour_graph, spectral_problem
 from mpc.errors import ConfigError, Desync, PeerLost, RangeError
-from protocols.linucb_ds.classic import (
+from protocols.linucb_ds.classic.drive import in_one_process, over_links
+from protocols.linucb_ds.classic.messages import Kind, Role, pack, pack_number, pack_ranges, unpack
+from protocols.linucb_ds.classic.roles import (
     Outcome,
     Play,
     Receive,
@@ -34,10 +36,8 @@ from protocols.linucb_ds.classic import (
     player,
     unwrapped,
 )
-from protocols.linucb_ds.classic_run import ClassicRun, play_classic
-from protocols.linucb_ds.drive import in_one_process, over_links
-from protocols.linucb_ds.wire import Kind, Role, pack, pack_number, pack_ranges, unpack
-from protocols.paillier import Counts, Encryptor, PublicKey, SecretKey
+from protocols.linucb_ds.classic.run import ClassicRun, play_classic
+from protocols.published.paillier import Counts, Encryptor, PublicKey, SecretKey
 
 BITS = 256
 

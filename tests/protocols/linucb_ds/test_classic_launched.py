@@ -19,12 +19,12 @@ from bandits.oful import Confidence
 from bandits.spectral import neighbour_graph, spectral_problem
 from mpc.errors import ConfigError
 from mpc.launch import launch
-from protocols.linucb_ds import classic_run
-from protocols.linucb_ds.classic_process import ROLES, input_path, write_inputs
-from protocols.linucb_ds.classic_run import play_classic
-from protocols.linucb_ds.wire import Role
+from protocols.linucb_ds.classic import run as classic_run
+from protocols.linucb_ds.classic.messages import Role
+from protocols.linucb_ds.classic.process import ROLES, input_path, write_inputs
+from protocols.linucb_ds.classic.run import play_classic
 
-ROLE = [sys.executable, "-m", "protocols.linucb_ds.classic_process"]
+ROLE = [sys.executable, "-m", "protocols.linucb_ds.classic.process"]
 
 
 def linucb(dim: int = 3, arms: int = 6) -> LinearProblem:

@@ -26,14 +26,14 @@ from mpc import ConfigError
 from mpc.errors import MaskedError
 from offline import deal
 from protocols.cli import main
-from protocols.commands import linucb as command
-from protocols.keeping import Keep, Stopped
-from protocols.linucb_ds.mpc_launch import Launch, launched
-from protocols.linucb_ds.mpc_result import Run
-from protocols.linucb_ds.mpc_settings import Settings
-from protocols.linucb_ds.mpc_simulate import Simulation, plan_of, simulate
-from protocols.ppcb.checkpoint import Checkpoint, checkpoint_at, checkpoints
-from protocols.ppcb.folder import reserved
+from protocols.linucb_ds import command
+from protocols.linucb_ds.mpc.launch import Launch, launched
+from protocols.linucb_ds.mpc.run import Run
+from protocols.linucb_ds.mpc.settings import Settings
+from protocols.linucb_ds.mpc.simulate import Simulation, plan_of, simulate
+from protocols.run.checkpoint import Checkpoint, checkpoint_at, checkpoints
+from protocols.run.folder import reserved
+from protocols.run.keeping import Keep, Stopped
 
 ROOT = Path(__file__).resolve().parents[3]
 BUDGET, LIMIT = 14, 60.0
@@ -159,8 +159,8 @@ def with_parties_that(do: str, scratch: Path, when: str = "== 12") -> str:
     site.mkdir(parents=True)
     (site / "sitecustomize.py").write_text(
         "import os, sys, time\n"
-        "if any('linucb_ds.mpc_roles' in word for word in sys.orig_argv) and 'computing party' in sys.orig_argv:\n"
-        "    from protocols.linucb_ds import mpc_player as players\n"
+        "if any('linucb_ds.mpc.roles' in word for word in sys.orig_argv) and 'computing party' in sys.orig_argv:\n"
+        "    from protocols.linucb_ds.mpc import player as players\n"
         "    for kind in (players.ShownArms, players.HiddenArms):\n"
         "        def turn(self, whole=kind.turn):\n"
         "            whole(self)\n"

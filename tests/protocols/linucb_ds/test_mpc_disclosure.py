@@ -17,10 +17,10 @@ from mpc import EVERYONE, Open, Reveal
 from mpc.ledger import Entry
 from mpc.rounds import Request
 from protocols.linucb_ds.attacks import HiddenView
-from protocols.linucb_ds.mpc_coins import own_coins
-from protocols.linucb_ds.mpc_player import HiddenArms
-from protocols.linucb_ds.mpc_settings import Settings
-from protocols.linucb_ds.mpc_simulate import Simulation
+from protocols.linucb_ds.mpc.player import HiddenArms
+from protocols.linucb_ds.mpc.replay import own_coins
+from protocols.linucb_ds.mpc.settings import Settings
+from protocols.linucb_ds.mpc.simulate import Simulation
 
 BUDGET = 12
 SUM = Entry("DC", "cumulative reward", 1, "it pays for the pulls")

@@ -8,8 +8,8 @@ from mpc_linucb_runs import TIES, Followed, followed, normal, of, paid_exactly, 
 
 from bandits.coins import Noise
 from bandits.linear_problem import LinearProblem
-from protocols.linucb_ds.mpc_settings import Settings
-from protocols.linucb_ds.mpc_simulate import Simulation
+from protocols.linucb_ds.mpc.settings import Settings
+from protocols.linucb_ds.mpc.simulate import Simulation
 
 PROBLEMS: dict[str, tuple[LinearProblem, int]] = {
     "d=3 K=15": (normal(3, 15), 60),

@@ -12,11 +12,11 @@ from bandits.linear_problem import LinearProblem
 from mpc import ConfigError
 from mpc.errors import OutOfMaterial
 from offline import deal
-from protocols.linucb_ds.mpc_launch import Launch, launched
-from protocols.linucb_ds.mpc_result import Run
-from protocols.linucb_ds.mpc_roles import draws_of
-from protocols.linucb_ds.mpc_settings import Settings
-from protocols.linucb_ds.mpc_simulate import plan_of
+from protocols.linucb_ds.mpc.launch import Launch, launched
+from protocols.linucb_ds.mpc.roles import draws_of
+from protocols.linucb_ds.mpc.run import Run
+from protocols.linucb_ds.mpc.settings import Settings
+from protocols.linucb_ds.mpc.simulate import plan_of
 
 
 def launch(problem: LinearProblem, settings: Settings, scratch: Path, **how: Any) -> Run:

@@ -17,8 +17,8 @@ from bandits.fixed_point import Scales
 from bandits.linear_problem import LinearProblem
 from mpc import ConfigError, RangeError
 from mpc.errors import MaskedError
-from protocols.linucb_ds.mpc_player import owner
-from protocols.linucb_ds.mpc_settings import Settings
+from protocols.linucb_ds.mpc.player import owner
+from protocols.linucb_ds.mpc.settings import Settings
 
 REFUSED: list[tuple[str, LinearProblem, int, dict[str, Any], type[MaskedError], str]] = [
     ("no pull", normal(3, 4), 0, {}, ConfigError, "at least 1 pull, not 0"),

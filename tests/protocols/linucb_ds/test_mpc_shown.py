@@ -12,10 +12,10 @@ from bandits.coins import Noise
 from bandits.fixed_point import play_fixed, precision, rounded
 from bandits.linear_problem import LinearProblem
 from bandits.oful import OFUL, play
-from protocols.linucb_ds.mpc_coins import replayed
-from protocols.linucb_ds.mpc_result import Reference, Run
-from protocols.linucb_ds.mpc_settings import Settings
-from protocols.linucb_ds.mpc_simulate import Simulation
+from protocols.linucb_ds.mpc.replay import replayed
+from protocols.linucb_ds.mpc.run import Reference, Run
+from protocols.linucb_ds.mpc.settings import Settings
+from protocols.linucb_ds.mpc.simulate import Simulation
 
 SIZES = [(3, 15, 60), (5, 50, 25), (18, 6, 60)]
 

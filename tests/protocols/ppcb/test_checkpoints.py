@@ -14,10 +14,10 @@ from ppcb_runs import ENVIRONMENT, SEED, name_of, settings
 
 from bandits.environments import synthetic_linear
 from mpc import ConfigError
-from protocols.ppcb.checkpoint import Checkpoint, checkpoint_at, checkpoints, latest
 from protocols.ppcb.run import Run
 from protocols.ppcb.settings import Division, Policy, Settings, Truncation, Variant
 from protocols.ppcb.simulate import Simulation, simulate
+from protocols.run.checkpoint import Checkpoint, checkpoint_at, checkpoints, latest
 
 CHANGES: list[dict[str, Any]] = [
     {},

@@ -19,11 +19,11 @@ from bandits import data
 from bandits.data import load
 from bandits.environments import Environment
 from bandits.privacy import eta_per_step
-from protocols.commands import contextual
+from protocols.ppcb import command as contextual
 from protocols.ppcb import plots
-from protocols.ppcb.checkpoint import checkpoints
 from protocols.ppcb.run import Run
 from protocols.ppcb.settings import Settings
+from protocols.run.checkpoint import checkpoints
 
 Output = pytest.CaptureFixture[str]
 

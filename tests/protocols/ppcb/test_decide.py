@@ -13,7 +13,7 @@ from bandits.environments import unit_rows
 from bandits.linear import LinearBandit
 from mpc import RangeError
 from mpc.correlations import Gaussian
-from protocols.ppcb.indices import with_bonus
+from protocols.ppcb.bonus import with_bonus
 from protocols.ppcb.run import twin_of
 from protocols.ppcb.settings import Argmax, Policy, Settings
 

@@ -12,11 +12,11 @@ from ppcb_runs import ENVIRONMENT, SEED, Parts, finished, name_of, played, setti
 from mpc import EVERYONE, Open, Reveal, Session
 from mpc.ledger import Entry
 from mpc.rounds import Request
-from protocols.ppcb.coins import MeteredDealer
+from protocols.ppcb.clients import World
 from protocols.ppcb.play import Play, split
 from protocols.ppcb.program import PAYER, PULLER
+from protocols.ppcb.replay import MeteredDealer
 from protocols.ppcb.settings import Argmax, Division, Policy, Truncation, Variant
-from protocols.ppcb.world import World
 
 CHANGES: list[dict[str, Any]] = [
     {},

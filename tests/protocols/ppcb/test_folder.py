@@ -12,7 +12,7 @@ import pytest
 from ppcb_commands import ROOT, SMALL, masked
 
 from mpc import ConfigError
-from protocols.ppcb.folder import check_picture, reserved
+from protocols.run.folder import check_picture, reserved
 
 Output = pytest.CaptureFixture[str]
 
@@ -38,7 +38,7 @@ def test_folders_that_stay_empty_are_taken_away(tmp_path: Path) -> None:
 
 def test_a_run_that_was_killed_locks_nothing(tmp_path: Path) -> None:
     script = (
-        "import sys, time; from pathlib import Path; from protocols.ppcb.folder import reserved\n"
+        "import sys, time; from pathlib import Path; from protocols.run.folder import reserved\n"
         "with reserved(Path(sys.argv[1])): print('locked', flush=True); time.sleep(60)"
     )
     process = subprocess.Popen(

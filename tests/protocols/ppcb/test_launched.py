@@ -18,13 +18,13 @@ from mpc import ConfigError
 from mpc.errors import MaskedError
 from mpc.ledger import Entry
 from offline import Plan, inspect
-from protocols.ppcb.checkpoint import Checkpoint, checkpoint_at, checkpoints
 from protocols.ppcb.launched import Launch, launched, plan_of
 from protocols.ppcb.program import PAYER, PULLER
 from protocols.ppcb.report import text
 from protocols.ppcb.roles import Task, payer
 from protocols.ppcb.run import Run
 from protocols.ppcb.settings import Division, Policy, Settings, Variant
+from protocols.run.checkpoint import Checkpoint, checkpoint_at, checkpoints
 
 Output = pytest.CaptureFixture[str]
 

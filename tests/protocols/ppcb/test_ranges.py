@@ -29,11 +29,11 @@ from bandits.linear import LinearBandit
 from mpc import ConfigError, RangeError, Session
 from mpc.errors import MaskedError
 from offline import InsecureSeededDealer
+from protocols.ppcb.clients import World
 from protocols.ppcb.play import Play, feature_blocks, share_contexts, split
 from protocols.ppcb.program import PAYER, PULLER
 from protocols.ppcb.settings import Argmax, Division, Policy, Settings, Truncation, Variant
 from protocols.ppcb.simulate import Simulation
-from protocols.ppcb.world import World
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"arms": 0}, "0 arms, .* at least 1 of each"),

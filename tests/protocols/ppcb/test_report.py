@@ -17,13 +17,13 @@ from bandits.environments import Episode
 from mpc import RangeError
 from mpc.correlations import ProductMask, SquareMask
 from mpc.ring import Bilinear
-from protocols.commands.dealing import warm_up
 from protocols.ppcb import plots
-from protocols.ppcb.checkpoint import checkpoints
 from protocols.ppcb.plots import reward_curve
 from protocols.ppcb.report import text
 from protocols.ppcb.run import Difference, Run, baselines_of
 from protocols.ppcb.simulate import simulate
+from protocols.run.checkpoint import checkpoints
+from protocols.run.sources import warm_up
 
 
 @pytest.fixture(scope="module")

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from mpc import ConfigError
-from protocols.ppcb.again import beyond, note_again
-from protocols.ppcb.stopping import Stop, ask_to_stop, stopped_at
+from protocols.run.again import beyond, note_again
+from protocols.run.stopping import Stop, ask_to_stop, stopped_at
 
 LIMIT = 20.0
 

@@ -15,8 +15,8 @@ from ppcb_commands import LIMIT, ROOT, SMALL
 from mpc import ConfigError
 from mpc.launch import Place
 from protocols.cli import main
-from protocols.ppcb.folder import reserved
 from protocols.ppcb.torchrun import one_voice, reported
+from protocols.run.folder import reserved
 
 
 def torchrun(cwd: Path, *options: str) -> subprocess.CompletedProcess[str]:

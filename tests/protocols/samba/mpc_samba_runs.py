@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from bandits.samba import NAMES, BernoulliArms
-from protocols.samba.mpc_result import Run
-from protocols.samba.mpc_settings import Settings
-from protocols.samba.mpc_simulate import Simulation, simulate
+from protocols.samba.mpc.run import Run
+from protocols.samba.mpc.settings import Settings
+from protocols.samba.mpc.simulate import Simulation, simulate
 
 POLICIES = NAMES
 

@@ -9,12 +9,12 @@ import pytest
 from mpc_samba_runs import POLICIES, agrees, played, rising
 
 from mpc import ConfigError
-from protocols.keeping import Keep, Stopped
-from protocols.ppcb.checkpoint import Checkpoint
-from protocols.samba.mpc_checkpoint import begin, forget
-from protocols.samba.mpc_result import Run
-from protocols.samba.mpc_settings import Settings
-from protocols.samba.mpc_simulate import simulate
+from protocols.run.checkpoint import Checkpoint
+from protocols.run.keeping import Keep, Stopped
+from protocols.samba.mpc.checkpoint import begin, forget
+from protocols.samba.mpc.run import Run
+from protocols.samba.mpc.settings import Settings
+from protocols.samba.mpc.simulate import simulate
 
 
 def until(stop: int, folder: Path, *, resume: bool, policy: str = "ucb", seed: int = 4, **more: Any) -> Run:

@@ -12,8 +12,8 @@ from mpc_samba_runs import POLICIES, simulation
 from mpc import EVERYONE, Open, Reveal
 from mpc.ledger import Entry
 from mpc.rounds import Input, Request
-from protocols.samba.mpc_settings import MOST_PAIRS
-from protocols.samba.mpc_simulate import Simulation
+from protocols.samba.mpc.settings import MOST_PAIRS
+from protocols.samba.mpc.simulate import Simulation
 from protocols.samba.report import by_owner
 
 SUM = Entry("DC", "cumulative reward", 1, "it pays for the pulls")

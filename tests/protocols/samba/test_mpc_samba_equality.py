@@ -12,9 +12,9 @@ from mpc_samba_runs import POLICIES, agrees, alike, played, rising, simulation
 
 from bandits.samba.words import words
 from mpc.prg import fresh_key
-from protocols.samba.mpc_program import select
-from protocols.samba.mpc_settings import MOST_PAIRS, Settings
-from protocols.samba.mpc_simulate import simulate
+from protocols.samba.mpc.program import select
+from protocols.samba.mpc.settings import MOST_PAIRS, Settings
+from protocols.samba.mpc.simulate import simulate
 
 
 @pytest.mark.parametrize("policy", POLICIES)

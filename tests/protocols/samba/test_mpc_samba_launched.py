@@ -17,15 +17,15 @@ from mpc_samba_runs import agrees, played, rising
 from mpc import ConfigError
 from mpc.errors import OutOfMaterial
 from offline import deal
-from protocols.keeping import Keep, Stopped
-from protocols.ppcb.checkpoint import Checkpoint, checkpoint_at, checkpoints
-from protocols.samba import mpc_launch
-from protocols.samba.mpc_checkpoint import COIN_KEY, SEEDS
-from protocols.samba.mpc_launch import Launch, launched, prepared
-from protocols.samba.mpc_result import Run
-from protocols.samba.mpc_roles import Task
-from protocols.samba.mpc_settings import Settings
-from protocols.samba.mpc_simulate import plan_of, simulate
+from protocols.run.checkpoint import Checkpoint, checkpoint_at, checkpoints
+from protocols.run.keeping import Keep, Stopped
+from protocols.samba.mpc import launch as mpc_launch
+from protocols.samba.mpc.checkpoint import COIN_KEY, SEEDS
+from protocols.samba.mpc.launch import Launch, launched, prepared
+from protocols.samba.mpc.roles import Task
+from protocols.samba.mpc.run import Run
+from protocols.samba.mpc.settings import Settings
+from protocols.samba.mpc.simulate import plan_of, simulate
 
 
 def launch(settings: Settings, scratch: Path, **how: Any) -> Run:
@@ -79,7 +79,7 @@ def struck(scratch: Path, role: str, how: signal.Signals) -> Iterator[Callable[[
     """Signal the process of a role of the run in this folder, once all have kept something; says whether it did."""
     over, found = threading.Event(), threading.Event()
     name, *rest = role.split()
-    command = ["protocols.samba.mpc_roles", name, str(scratch), *rest]
+    command = ["protocols.samba.mpc.roles", name, str(scratch), *rest]
 
     def watch() -> None:
         while not over.wait(0.05):
@@ -158,7 +158,7 @@ def interrupted(scratch: Path, *, hanging: str = "") -> Iterator[None]:
             if over.wait(0.005):
                 return
         if hanging:
-            os.kill(process_of(["protocols.samba.mpc_roles", "host", str(scratch), hanging]), signal.SIGSTOP)
+            os.kill(process_of(["protocols.samba.mpc.roles", "host", str(scratch), hanging]), signal.SIGSTOP)
         os.kill(os.getpid(), signal.SIGINT)
         while hanging and not over.wait(0.05):
             if (scratch / "stop").exists():

@@ -11,8 +11,8 @@ from mpc_samba_runs import POLICIES, rising, simulation
 from bandits.samba import Seeds
 from mpc import ConfigError, RangeError
 from mpc.errors import Desync
-from protocols.samba.mpc_owners import Host
-from protocols.samba.mpc_settings import Settings
+from protocols.samba.mpc.clients import Host
+from protocols.samba.mpc.settings import Settings
 from protocols.samba.score import Holdings, LocalPolicy
 
 

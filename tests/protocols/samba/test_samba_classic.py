@@ -17,12 +17,12 @@ from classic_samba_runs import BITS, MEANS, classic, noted, plays, same
 
 from bandits.samba import NAMES, Seeds, by_name, run
 from mpc.errors import ConfigError
-from protocols.paillier import Counts
-from protocols.samba.coins import ReferenceCoins
-from protocols.samba.opening import Seen
-from protocols.samba.outcome import Operations
+from protocols.published.paillier import Counts
+from protocols.samba.classic.messages import Kind, Spec
+from protocols.samba.classic.opening import Seen
+from protocols.samba.classic.outcome import Operations
+from protocols.samba.classic.randomness import ReferenceCoins
 from protocols.samba.policies import local_policy
-from protocols.samba.wire import Kind, Spec
 
 SIZES = [(1, 1), (1, 9), (2, 2), (2, 60), (10, 10), (10, 120), (100, 100), (100, 180)]
 SPECS = [

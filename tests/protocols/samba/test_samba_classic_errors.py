@@ -13,15 +13,15 @@ pytest.importorskip("phe", reason="the extra 'paillier' is not installed")
 from classic_samba_runs import BITS, KEY, MEANS, changed, classic, noted, plays
 
 from mpc.errors import ConfigError, Desync, MaskedError, PeerLost, RangeError
-from protocols.samba import classic as roles
-from protocols.samba.classic import controller, data_customer, owners
-from protocols.samba.coins import OwnerCoins
-from protocols.samba.drive import Part, Receive, Send, in_one_process, over_links
-from protocols.samba.masks import fields_of
+from protocols.published.drive import Part, Receive, Send, in_one_process, over_links
+from protocols.published.sealing import Direction, Seal
+from protocols.samba.classic import roles
+from protocols.samba.classic.masks import fields_of
+from protocols.samba.classic.messages import COMP, CONTROLLER, CUSTOMER, HEAD, Kind, Spec, Why, pack, pack_refusal
+from protocols.samba.classic.randomness import OwnerCoins
+from protocols.samba.classic.roles import controller, data_customer, owners
 from protocols.samba.policies import UCB, Softmax
 from protocols.samba.score import Holdings, LocalPolicy, Select
-from protocols.samba.wire import COMP, CONTROLLER, CUSTOMER, HEAD, Kind, Spec, Why, pack, pack_refusal
-from protocols.sealing import Direction, Seal
 
 LATE = 7  # a step in the middle of a run of 12
 

@@ -22,14 +22,15 @@ from classic_samba_runs import classic, same
 from bandits.samba import BernoulliArms, Seeds
 from mpc.errors import ConfigError
 from mpc.launch import launch
-from protocols.ppcb.checkpoint import Checkpoint
-from protocols.samba import classic_process, classic_run
-from protocols.samba.classic_kept import RunKept
-from protocols.samba.classic_process import input_path, name_of, write_inputs
-from protocols.samba.wire import Spec
+from protocols.run.checkpoint import Checkpoint
+from protocols.samba.classic import process as classic_process
+from protocols.samba.classic import run as classic_run
+from protocols.samba.classic.kept import RunKept
+from protocols.samba.classic.messages import Spec
+from protocols.samba.classic.process import input_path, name_of, write_inputs
 
 MEANS = [0.2, 0.8, 0.5]
-PROCESS = [sys.executable, "-m", "protocols.samba.classic_process"]
+PROCESS = [sys.executable, "-m", "protocols.samba.classic.process"]
 
 
 def launched(policy: Any = "ucb", budget: int = 60, means: Any = MEANS, **rest: Any) -> Any:
@@ -65,7 +66,7 @@ def test_a_killed_owner_is_named_and_the_run_goes_on(tmp_path: Path, monkeypatch
     """The owner that is pulled after step 60 kills itself."""
     script = """
 import os, signal, sys
-import protocols.samba.classic_process as process
+import protocols.samba.classic.process as process
 from mpc.launch import party_main
 reward = process.reward
 process.reward = lambda *which: os.kill(os.getpid(), signal.SIGKILL) if which[-1] > 60 else reward(*which)
@@ -152,7 +153,7 @@ def test_a_participant_that_never_comes_is_missed(tmp_path: Path) -> None:
         tmp_path, Spec("ucb"), BernoulliArms(np.array(MEANS[:2])), 9, Seeds.of(1), masks=bytes(32), bits=256,
         insecure=True, start=0, folder=None, every=9,
     )  # fmt: skip
-    role = "import protocols.samba.classic_process as c; c._SECONDS_TO_START = 0.5; c.party_main(c.main)"
+    role = "import protocols.samba.classic.process as c; c._SECONDS_TO_START = 0.5; c.party_main(c.main)"
     absent = f"import json, os\nif json.loads(os.environ['MASKED_PLACE'])['node'] != 4:\n {role}"
     with pytest.raises(ConfigError, match="owner 1 did not join"):
         launch([sys.executable, "-c", absent, str(tmp_path)], 5, timeout=2.5)

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from bandits.samba import NAMES
 from bandits.samba.words import drawn
 from mpc.errors import ConfigError, Desync, RangeError
-from protocols.samba.masks import Field, double_of, fields_of
+from protocols.samba.classic.masks import Field, double_of, fields_of
+from protocols.samba.classic.selecting import AllZero, selected, unfit, uniform
 from protocols.samba.policies import ReinforcementComparison, SoftmaxRace, local_policy
 from protocols.samba.score import SCORE_BITS, Holdings, LocalPolicy, Owners, Select, require_local
-from protocols.samba.selecting import AllZero, selected, unfit, uniform
 
 
 def owners_of(name: str, arms: int = 3, seed: int = 1, race: bool = False) -> Owners:

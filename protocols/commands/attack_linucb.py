@@ -1,0 +1,147 @@
+"""`masked attack linucb-ds` and `spectralucb-ds`: what the two halves of the cloud find out, mode by mode."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bandits.linear_problem import LinearProblem, ProblemError
+from bandits.movielens import movielens, spectral_movielens
+from bandits.oful import Confidence
+from bandits.spectral import neighbour_graph, spectral_problem
+from mpc.errors import ConfigError
+
+from ..linucb_ds.attacks import Attacked, CompFound, classic, hidden, shown
+from ..linucb_ds.command import LINUCB, SPECTRAL, normal_arms
+from ..run.progress import Progress
+from .operation import natural
+
+_FEWEST_ARMS = 4
+_EXAMPLES = """examples:
+  masked attack linucb-ds                           10 runs with normal arms
+  masked attack linucb-ds --runs 40 --data-dir DIR  movies as arms, a user for each run
+  masked attack spectralucb-ds --arms 10 --json
+"""
+_HEADS = ("as published", "arms shown", "arms hidden", "from nothing")
+
+
+def register(kinds: Any) -> None:
+    """Add both programs to `attack`."""
+    for program in (LINUCB, SPECTRAL):
+        parser = kinds.add_parser(
+            program, help="Comp recovers arms, rewards and theta, P theta's direction; on shares, nobody",
+            epilog=_EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter,
+        )  # fmt: skip
+        parser.add_argument("--arms", type=int, default=15, help="how many arms (15)")
+        parser.add_argument("--dim", type=int, default=3, help="dimensions of an arm; of movies before the graph (3)")
+        parser.add_argument("--budget", type=int, default=100, help="N, pulls of a run (100)")
+        parser.add_argument("--runs", type=int, default=10, help="problems to attack (10)")
+        parser.add_argument("--seed", type=natural, default=1, help="of the first problem and its coins (1)")
+        parser.add_argument("--data-dir", type=Path, help="the folder with u.data of MovieLens 100K (normal arms)")
+        parser.add_argument("--json", action="store_true", help="print one JSON document instead of text")
+        parser.set_defaults(run=partial(_run, program))
+
+
+def _run(program: str, options: argparse.Namespace) -> None:
+    if options.arms < _FEWEST_ARMS or options.dim < 1 or options.budget < 3 or options.runs < 1:
+        raise ConfigError(f"an attack takes at least {_FEWEST_ARMS} arms, 1 dimension, 3 pulls and 1 run")
+    found: dict[str, list[Attacked]] = {head: [] for head in _HEADS}
+    progress = Progress(options.runs, "run")
+    for done, (problem, seed) in enumerate(_problems(program, options), 1):
+        beside = hidden(problem, options.budget, seed)
+        for head, attacked in zip(
+            _HEADS, (classic(problem, options.budget, seed), shown(problem, options.budget, seed), *beside)
+        ):
+            found[head].append(attacked)
+        progress(done)
+    progress.end()
+    facts = {
+        "program": program, "arms": options.arms, "dim": options.dim, "budget": options.budget, "runs": options.runs,
+        "seed": options.seed, "data": "movielens" if options.data_dir is not None else "normal",
+        **{head: _summary(runs) for head, runs in found.items()},
+    }  # fmt: skip
+    print(json.dumps(facts, indent=1, allow_nan=False) if options.json else _text(facts))
+
+
+def _problems(program: str, options: argparse.Namespace) -> Iterator[tuple[LinearProblem, int]]:
+    for seed in range(options.seed, options.seed + options.runs):
+        try:
+            yield _problem(program, options, seed), seed
+        except ProblemError as error:
+            raise ConfigError(str(error)) from error
+
+
+def _problem(program: str, options: argparse.Namespace, seed: int) -> LinearProblem:
+    if options.data_dir is not None:
+        if program == LINUCB:
+            return movielens(options.data_dir, dim=options.dim, arms=options.arms, user=seed)
+        return spectral_movielens(options.data_dir, dim=options.dim, arms=options.arms, user=seed)
+    x, theta = normal_arms(options.arms, options.dim, seed)
+    if program == LINUCB:
+        return LinearProblem(x, theta, Confidence.of(x, theta))
+    return spectral_problem(neighbour_graph(x), x @ theta)
+
+
+def _summary(runs: Sequence[Attacked]) -> dict[str, Any]:
+    """Shares and cosines are means, with two standard errors; errors are medians."""
+    comps = [run.comp for run in runs if run.comp is not None]
+    summary: dict[str, Any] = {"p_cosine": _mean([run.p for run in runs])}
+    if comps:
+        summary |= {
+            "comp_arms": _mean([comp.arms for comp in comps]),
+            "comp_places": _mean([comp.orders for comp in comps]),
+            "comp_whole_runs": sum(comp.arms == 1.0 for comp in comps),
+            "comp_reward_error": float(np.median([comp.reward for comp in comps])),
+            "comp_theta_error": float(np.median([comp.theta for comp in comps])),
+            "comp_theta_error_by_signs": _exact(comps),
+        }
+    return summary
+
+
+def _exact(comps: Sequence[CompFound]) -> float | None:
+    """Where at least half of the runs had it."""
+    exact = [comp.exact for comp in comps if comp.exact is not None]
+    return float(np.median(exact)) if 2 * len(exact) >= len(comps) else None
+
+
+def _mean(shares: Sequence[float]) -> dict[str, float]:
+    spread = 2.0 * float(np.std(shares)) / max(1, len(shares) - 1) ** 0.5
+    return {"mean": float(np.mean(shares)), "two_standard_errors": spread}
+
+
+def _text(facts: dict[str, Any]) -> str:
+    rows = [
+        ("Comp: pulled arms", "comp_arms"), ("Comp: places in its lists", "comp_places"),
+        ("Comp: runs with all arms right", "comp_whole_runs"), ("Comp: worst reward of a run", "comp_reward_error"),
+        ("Comp: theta by regression", "comp_theta_error"), ("Comp: theta from signs", "comp_theta_error_by_signs"),
+        ("P: cosine with theta", "p_cosine"),
+    ]  # fmt: skip
+    kind = "movies" if facts["data"] == "movielens" else "normal arms"
+    lines = [
+        f"{facts['runs']} runs of {facts['budget']} pulls, {facts['arms']} {kind}, d = {facts['dim']}",
+        "",
+        " " * 32 + "".join(f"{head:>18}" for head in _HEADS),
+        *(f"{name:<32}" + "".join(f"{_cell(key, facts[head].get(key)):>18}" for head in _HEADS) for name, key in rows),
+        "",
+        "arms and places  share that is right, +- two standard errors over runs",
+        "reward, theta    error, theta's relative to its norm; median over runs",
+        "cosine           mean +- two standard errors; 1 is theta's direction",
+        "from nothing     the same attackers with random numbers for their view: what public data alone are worth",
+        "-                there is nothing to start from",
+    ]
+    return "\n".join(lines)
+
+
+def _cell(key: str, value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, dict):
+        mean, spread = value["mean"], value["two_standard_errors"]
+        return f"{mean:.4f} +- {spread:.4f}" if key == "p_cosine" else f"{100 * mean:.1f} +- {100 * spread:.1f} %"
+    return f"{value:d}" if isinstance(value, int) else f"{value:.2g}" if value < 0.1 or value > 10 else f"{value:.3f}"

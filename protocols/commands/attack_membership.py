@@ -1,0 +1,208 @@
+"""`masked attack membership`: attacks on a contextual bandit by those who see its arms and rewards, and what they find.
+
+Exit code 1 says that an arm told more than its eta.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bandits.attacks import Attack, Row, attack_at_checkpoints
+from bandits.attacks.advantage import CONFIDENCE
+from bandits.attacks.sequence import ANYWHERE, ONE_ARM, REPLAY
+from bandits.attacks.shadow import ARMS, STATE, WEIGHTS
+from bandits.environments import DATA_SETS
+from bandits.privacy import eta_per_step
+from mpc.errors import ConfigError
+
+from ..run.progress import Progress
+from . import attack_linucb as linucb_attack
+from . import attack_samba as samba_attack
+from .operation import natural
+
+_ALL = "all"
+_NAMES = ", ".join([*(attack.value for attack in Attack), _ALL])
+_ROUNDING = 1e-9
+_EXAMPLES = """examples:
+  masked attack membership                                         all attacks on digits, about 10 seconds
+  masked attack membership --attack sequence --eps 0.9 --runs 500  what much exploration is worth
+  masked attack membership --attack yeom --data mnist --data-dir DIR --steps 60000 --checkpoints 12
+  masked attack membership --plot runs/attacks.png --json
+"""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was attacked, and what each adversary reached."""
+
+    options: argparse.Namespace
+    arms: int
+    dim: int
+    rows: list[Row]
+
+    @property
+    def eta(self) -> float:
+        """What one arm may tell."""
+        return eta_per_step(self.arms, self.options.eps)
+
+    @property
+    def respected(self) -> bool:
+        """No arm told more than that."""
+        return all(row.arm_ratio is None or row.arm_ratio <= self.eta + _ROUNDING for row in self.rows)
+
+    def last(self, knows: str) -> Row:
+        """The last checkpoint of one adversary."""
+        return [row for row in self.rows if row.knows == knows][-1]
+
+
+def register(commands: Any) -> None:
+    """Add `attack`."""
+    attack = commands.add_parser("attack", help="attack a bandit with what its participants see")
+    kinds = attack.add_subparsers(dest="kind", metavar="KIND", required=True)
+    linucb_attack.register(kinds)
+    parser = kinds.add_parser(
+        "membership", help="was this context among those that the bandit learned from?", epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    parser.add_argument("--attack", default=_ALL, help=f"{_NAMES} ({_ALL})")
+    parser.add_argument("--data", default="digits", help=f"{', '.join(DATA_SETS)} (digits)")
+    parser.add_argument("--data-dir", type=Path, help="the folder with the files of a data set that is not embedded")
+    parser.add_argument("--arms", type=int, default=10, help="how many arms (10)")
+    parser.add_argument("--dim", type=int, default=20, help="dimensions of a context (20)")
+    parser.add_argument("--eps", type=float, default=0.1, help="how often to explore (0.1)")
+    parser.add_argument("--steps", type=int, default=1200, help="contexts that the bandit learns from (1200)")
+    parser.add_argument("--checkpoints", type=int, default=4, help="how often to attack on the way (4)")
+    parser.add_argument("--runs", type=int, default=100, help="bandits, targets or streams of an attack (100)")
+    parser.add_argument("--seed", type=natural, default=1, help="of everything (1)")
+    parser.add_argument("--plot", type=Path, help="write advantage against steps to this PNG as well")
+    parser.add_argument("--json", action="store_true", help="print one JSON document instead of text")
+    parser.set_defaults(run=_run)
+    samba_attack.register(kinds)
+
+
+def _run(options: argparse.Namespace) -> None:
+    chosen = _chosen(options.attack)
+    if options.plot is not None and options.plot.suffix != ".png":
+        raise ConfigError(f"a plot is written as PNG: name a file that ends in .png, not {options.plot.name!r}")
+    from bandits.data import DataError, load  # scikit-learn takes a second to import
+
+    try:
+        environment = load(options.data, arms=options.arms, dim=options.dim, data=options.data_dir)
+        rows = []
+        for attack in chosen:
+            progress = Progress(options.steps, f"{attack.value}: step")
+            rows += attack_at_checkpoints(
+                environment, attack, eps=options.eps, steps=options.steps, checkpoints=options.checkpoints,
+                runs=options.runs, seed=options.seed, watch=progress,
+            )  # fmt: skip
+            progress.end()
+    except (DataError, ValueError) as error:
+        raise ConfigError(str(error)) from error
+    report = Report(options, environment.arms, environment.dim, rows)
+    if options.plot is not None:
+        from .attack_plots import advantages
+
+        advantages(rows, f"{environment.name}, {environment.arms} arms, eps = {options.eps:g}", options.plot)
+    print(json.dumps(document(report), indent=1, allow_nan=False) if options.json else text(report))
+    if options.plot is not None and not options.json:
+        print(f"written: {options.plot}")
+    if not report.respected:
+        raise SystemExit(1)
+
+
+def _chosen(name: str) -> list[Attack]:
+    found = [attack for attack in Attack if name in (attack.value, _ALL)]
+    if not found:
+        raise ConfigError(f"--attack is one of {_NAMES}, not {name!r}")
+    return found
+
+
+def document(report: Report) -> dict[str, Any]:
+    """The facts as other tools read them; shares of 1, and null for what is infinite or not said."""
+    given = report.options
+    facts = {name: getattr(given, name) for name in ("data", "eps", "steps", "checkpoints", "runs", "seed")}
+    rows = [
+        {
+            "attack": row.attack, "knows": row.knows, "step": row.step, "advantage": row.advantage.value,
+            "lower": row.advantage.lower, "upper": row.advantage.upper, "tpr_at_1_percent_fpr": row.advantage.tpr,
+            "members": row.advantage.members, "others": row.advantage.others,
+            "largest_log_ratio_of_an_arm": _finite(row.arm_ratio), "largest_log_ratio": _finite(row.total_ratio),
+        }
+        for row in report.rows
+    ]  # fmt: skip
+    return {
+        **facts, "arms": report.arms, "dim": report.dim, "confidence": CONFIDENCE,
+        "eta_per_step": _finite(report.eta), "respected": report.respected, "rows": rows,
+    }  # fmt: skip
+
+
+def text(report: Report) -> str:
+    """A table and what it means."""
+    given = report.options
+    lines = [
+        f"{given.data}, {report.arms} arms, {report.dim} dimensions, exploration {given.eps:g}: {given.runs:,} runs of "
+        f"{given.steps:,} steps",
+        "",
+        f"{'attack':<9} {'the adversary has':<49} {'steps':>7} {'advantage':>10} {'95 % interval':>20} "
+        f"{'TPR at 1 % FPR':>15}",
+    ]
+    before = ("", "")
+    for row in report.rows:
+        names = (row.attack if row.attack != before[0] else "", row.knows if row.knows != before[1] else "")
+        before, found = (row.attack, row.knows), row.advantage
+        interval = f"{_percent(found.lower)} to {_percent(found.upper)}"
+        lines.append(
+            f"{names[0]:<9} {names[1]:<49} {row.step:>7,} {_percent(found.value):>10} {interval:>20} "
+            f"{100 * found.tpr:>13.1f} %"
+        )
+    return "\n".join([*lines, "", *_meaning(report)])
+
+
+def _meaning(report: Report) -> list[str]:
+    lines = ["advantage  members taken for members, less others taken for members: 0 is a guess, 100 % certainty"]
+    attacks = {row.attack for row in report.rows}
+    if Attack.YEOM.value in attacks:
+        found = [row.advantage for row in report.rows if row.attack == Attack.YEOM.value]
+        best = _percent(max(advantage.value for advantage in found))
+        clear = sum(advantage.lower > 0 for advantage in found)
+        lines.append(
+            f"yeom       at most {best}; {clear} of {len(found)} intervals above 0, where guesses have 1 in 40"
+        )
+    if Attack.SHADOW.value in attacks:
+        arms, weights, state = (_percent(report.last(knows).advantage.value) for knows in (ARMS, WEIGHTS, STATE))
+        lines += [
+            "shadow     knows all but the coins and whether the target or its double was met:",
+            f"           {arms} from the arms of queries at the end, {weights} from the weights and {state} from the",
+            "           inverse matrices, which the private bandit keeps in shares",
+        ]
+    if Attack.SEQUENCE.value in attacks:
+        lines += _of_sequence(report)
+    return lines
+
+
+def _of_sequence(report: Report) -> list[str]:
+    one, every, anywhere = (_percent(report.last(knows).advantage.value) for knows in (ONE_ARM, REPLAY, ANYWHERE))
+    cap = 100 * (1 - report.options.eps)
+    lines = [
+        "sequence   knows all contexts but one, and which two that one may be, as differential privacy supposes:",
+        f"           {one} from its own arm, where exploration allows {cap:g} %, and {every} from all arms;",
+        f"           {anywhere} for who knows public contexts only, and not the step",
+    ]
+    if not math.isfinite(report.eta):
+        return [*lines, "           without exploration there is no eta: an arm may rule a context out"]
+    ratio = max(row.arm_ratio for row in report.rows if row.arm_ratio is not None)
+    verdict = "respected" if report.respected else "VIOLATED: an arm told more than is stated"
+    return [*lines, f"           largest log-ratio of an arm {ratio:.4f}, eta {report.eta:.4f}: {verdict}"]
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:+.1f} %"
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None

@@ -1,0 +1,136 @@
+"""`masked offline plan|deal|inspect` and `masked dealer`: material for the online phase."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from mpc.errors import ConfigError
+from offline import Plan, deal, inspect
+
+from ..bench.measure import plan_case
+from ..linucb_ds import command as linucb
+from ..ppcb.command import add_settings, add_steps, settings_of
+from ..ppcb.planning import chosen_for, plan_of, plan_steps
+from ..run.progress import Progress
+from ..run.sources import serve_from_environment
+from ..samba import command as samba
+from .operation import add_size, chosen, names
+
+
+def register(commands: Any) -> None:
+    """Add `offline` and `dealer`."""
+    offline = commands.add_parser("offline", help="plan, deal and inspect correlated randomness")
+    actions = offline.add_subparsers(dest="action", metavar="ACTION", required=True)
+
+    plan = actions.add_parser("plan", help="run a program once and write what a step draws")
+    programs = plan.add_subparsers(dest="program", metavar="PROGRAM", required=True)
+    bandit = programs.add_parser("ppcb", help="a decision of the contextual bandit; give the options of the run")
+    add_settings(bandit)
+    add_steps(bandit)
+    bandit.set_defaults(planned=_planned_bandit)
+    for program in (linucb.LINUCB, linucb.SPECTRAL):
+        outsourced = programs.add_parser(program, help="a pull of mode mpc; give the options of the run")
+        linucb.add_problem(outsourced, program)
+        outsourced.set_defaults(planned=lambda options: linucb.planned(options, options.program))
+    federated = programs.add_parser(samba.SAMBA, help="a step of mode mpc that chooses; give the options of the run")
+    samba.add_game(federated)
+    federated.set_defaults(planned=samba.planned)
+    for name in names():
+        operation = programs.add_parser(name, help="an operation of the protocol book")
+        add_size(operation)
+        operation.set_defaults(operation=name, planned=lambda options: plan_case(chosen(options), options.parties))
+    for parser in programs.choices.values():
+        parser.add_argument("-o", "--out", type=Path, default=Path("plan.json"), help="the plan's file (plan.json)")
+        parser.set_defaults(run=_plan)
+
+    dealing = actions.add_parser("deal", help="make material for many steps, a directory for each party")
+    dealing.add_argument("plan", type=Path, help="a plan's file")
+    dealing.add_argument("--steps", type=int, required=True, help="how many steps the material lasts")
+    dealing.add_argument("--out", type=Path, required=True, help="where the parties' directories are made")
+    dealing.add_argument("--session", default="local", help="a name that binds the material to one session (local)")
+    dealing.add_argument("--block-steps", type=int, default=0, help="steps a crash may lose (about 1/16, at most 64)")
+    dealing.set_defaults(run=_deal)
+
+    look = actions.add_parser("inspect", help="say what a store is and what is left in it")
+    look.add_argument("store", type=Path, help="a party's directory")
+    look.set_defaults(run=_inspect)
+
+    dealer = commands.add_parser("dealer", help="serve material to launched parties (started by 'masked launch')")
+    dealer.add_argument("plan", type=Path)
+    dealer.add_argument("--steps", type=int, required=True)
+    dealer.add_argument("--coins", type=Path, help=argparse.SUPPRESS)
+    dealer.add_argument("--first", type=int, default=0, help=argparse.SUPPRESS)
+    dealer.add_argument("--report", type=Path, help=argparse.SUPPRESS)
+    dealer.add_argument("--listener", type=int, required=True, help=argparse.SUPPRESS)
+    dealer.set_defaults(
+        run=lambda options: serve_from_environment(
+            Plan.load(options.plan),
+            options.steps,
+            options.listener,
+            coins=options.coins,
+            first=options.first,
+            report=options.report,
+        )
+    )
+
+
+def _planned_bandit(options: argparse.Namespace) -> Plan:
+    """The plan of a run of this length, which decides on state bits and refreshes; says what follows."""
+    settings = settings_of(options).for_run(options.parties, options.steps)
+    steps = plan_steps(settings, -(-options.steps // settings.batch))
+    print(
+        f"a run of {options.steps:,} steps has {chosen_for(settings)}: it draws {steps:,} steps of this plan, dealt by "
+        f"'masked offline deal {options.out} --steps {steps} --out DIR'"
+    )
+    return plan_of(settings, options.parties).plan
+
+
+def _plan(options: argparse.Namespace) -> None:
+    if options.parties < 2:
+        raise ConfigError(f"secret sharing needs at least 2 parties, not {options.parties}")
+    plan = options.planned(options)
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    plan.save(options.out)
+    print(f"{plan.program} for {plan.parties} parties: {len(plan.items)} items a step, written to {options.out}")
+    _table(plan)
+
+
+def _table(plan: Plan) -> None:
+    print(f"{'bytes a step':>14}  {'times':>5}  item")
+    for name, count, size in plan.summary():
+        print(f"{size:>14,}  {count:>5}  {name}")
+    print(f"{plan.step_bytes:>14,}  {len(plan.items):>5}  in all, stored by party 0; the others store a 16-byte key")
+
+
+def _deal(options: argparse.Namespace) -> None:
+    plan = Plan.load(options.plan)
+    progress = Progress(options.steps)
+    try:
+        homes = deal(
+            plan, options.steps, options.out, session=options.session, block_steps=options.block_steps,
+            progress=lambda done, blocks: progress(max(1, options.steps * done // blocks)),
+        )  # fmt: skip
+    except (KeyboardInterrupt, SystemExit):
+        print(f"\nnot finished: delete {options.out} before you deal there again", file=sys.stderr)
+        raise
+    progress.end()
+    steps = inspect(homes[0]).manifest.steps
+    print(f"material of {plan.program} for {steps:,} steps, whole blocks of {inspect(homes[0]).manifest.block_steps}:")
+    for home in homes:
+        size = sum(file.stat().st_size for file in home.iterdir())
+        print(f"  {home}  {size:,} bytes")
+    print("hand each party its own directory over a secure channel, and delete it here")
+
+
+def _inspect(options: argparse.Namespace) -> None:
+    if parties := sorted(options.store.glob("party-*/manifest.json")):
+        homes = ", ".join(path.parent.name for path in parties)
+        raise ConfigError(f"{options.store} holds the stores of {homes}: inspect one, such as {parties[0].parent}")
+    store = inspect(options.store)
+    what = store.manifest
+    print(f"store {what.store[:8]} of party {what.party} of {what.parties}, session {what.session!r}, {what.program}")
+    print(f"{store.steps_left} of {what.steps} steps are left, in blocks of {what.block_steps}")
+    _table(store.plan)

@@ -1,0 +1,1 @@
+"""LinUCB-DS and SpectralUCB-DS as published, with Paillier: four participants."""

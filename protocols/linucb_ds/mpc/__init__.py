@@ -1,0 +1,1 @@
+"""LinUCB-DS and SpectralUCB-DS on shares, arms shown to the computing parties or hidden from all."""

@@ -1,0 +1,214 @@
+"""LinUCB on shares with nothing revealed but the sum of rewards: not the arms, not the noise, not the indices.
+
+    DO                     computing parties                          DC
+    theta  -- shares -->   indices, argmax, update with the one-hot
+                           [sum of rewards]  ---------------------->  sum
+
+Arms are public, so theta and A^-1 are needed only as the arms see them.  With D = A before the first pull, s_i the
+norm of D^(-1/2) x_i and beta >= s_i a power of two, the parties keep
+
+    C_ij = x_i' A^-1 x_j / (s_i s_j),   m_i = <x_i, theta^> / s_i,   y_i = 1 / sqrt(C_ii),   p_i = <x_i, theta>
+
+and a step is, with o the one-hot of the pulled arm k and c_k = s_k / beta:
+
+     1  y^2 C_ii, y C_ii            2  truncate              with the last step's y; y^2 was made beside its argmax
+     3  t = 1 / sqrt(y^2 C_ii)      4  truncate              a table around 1, whatever C_ii has come down to
+     5  t y, t y C_ii               6  truncate: y and sqrt(C_ii)
+        B_i / beta = c_i m_i + omega c_i sqrt(C_ii)          local
+  7-10  o = argmax B
+    11  a_i = c_k C_ik,  e = c_k^2 C_kk,  r = p_k + eta,  d = r / beta - c_k m_k      one product with o
+    12  nu = beta / sqrt(1 + beta^2 e);  truncate a, d       13  truncate nu
+    14  v = nu a,  f = nu d                                  15  truncate
+    16  v v', v f                                            17  truncate:  C -= v v',  m += v f
+
+as Sherman and Morrison have it: v v' is A^-1 x x' A^-1 / (1 + x' A^-1 x) seen by the arms.  Before the first pull all
+indices are 0, and the argmax draws an arm.  The noise is dealt, so nobody knows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from mpc import ops
+from mpc.correlations import Correlation, Gaussian, UniformNumber
+from mpc.ops import Lines
+from mpc.ring import encode
+from mpc.rounds import Rounds, together
+from mpc.session import Session
+from mpc.share import Share
+
+from .ranges import COEFFICIENT_BITS, STATE_BITS, HiddenRanges
+
+
+@dataclass
+class HiddenState:
+    """What the parties share between two pulls; scales as `HiddenRanges` has them."""
+
+    gram: Share  # C
+    estimates: Share  # m
+    roots: Share  # y
+    squares: Share  # y^2
+    means: Share  # p
+    total: Share  # sum of r
+
+    @classmethod
+    def start(cls, session: Session, theta: Share, ranges: HiddenRanges) -> HiddenState:
+        """Public but for p, which is a public map of [theta]; no message."""
+        arms = len(ranges.arms)
+        coded = encode(ranges.arms, ranges.scales.arm)  # exact: the arms were rounded before
+        means = Share(session, np.einsum("ij,Pj->Pi", coded, theta.words), ranges.scales.reward)
+        ones = session.constant(np.ones(arms), ranges.root_bits)
+        return cls(
+            session.constant(ranges.gram, STATE_BITS), session.constant(np.zeros(arms), ranges.value_bits),
+            ones, ones, means, session.constant(np.zeros(()), ranges.scales.reward),
+        )  # fmt: skip
+
+    @classmethod
+    def of(cls, session: Session, words: Mapping[str, np.ndarray], ranges: HiddenRanges) -> HiddenState:
+        """From `words` of an earlier session."""
+        scales = {
+            "gram": STATE_BITS, "estimates": ranges.value_bits, "roots": ranges.root_bits,
+            "squares": ranges.root_bits, "means": ranges.scales.reward, "total": ranges.scales.reward,
+        }  # fmt: skip
+        return cls(**{name: Share(session, words[name], scale) for name, scale in scales.items()})
+
+    def words(self) -> dict[str, np.ndarray]:
+        """All shares by name."""
+        return {part.name: getattr(self, part.name).words for part in fields(self)}
+
+
+def pull(session: Session, state: HiddenState, ranges: HiddenRanges, omega: float | None) -> Rounds[Share]:
+    """[one-hot of the arm that is pulled]; what it paid is learned from.  omega: None for the first pull.
+
+    Needs: as `HiddenRanges` checks.
+    Error: each index is within `ranges.precision` of what exact arithmetic makes of the same pulls and rewards.
+    Cost:  17 rounds, and 6 for each Newton iteration behind the two tables of 1 / sqrt.
+    Opens: as product, truncate, curve, argmax.
+    """
+    widths = yield from _refresh_roots(session, state, ranges)
+    scores = _indices(session, state, widths, ranges, omega)
+    o, selectable, _ = yield from together(
+        ops.argmax(session, scores, score_bits=ranges.score_bits),
+        _own_widths(session, state, ranges),
+        _square_roots(session, state, ranges),
+    )
+    yield from _learn(session, state, o, selectable, ranges)
+    return o
+
+
+def _refresh_roots(session: Session, state: HiddenState, ranges: HiddenRanges) -> Rounds[Share]:
+    """[sqrt(C_ii)], and y brought from the C before the last pull to the C behind it: rounds 1 to 6."""
+    diagonal = _diagonal(state.gram)
+    both = yield from ops.product(session, diagonal, _pair(state.squares, state.roots))
+    both = yield from ops.truncate(session, both, STATE_BITS)
+    t = yield from inverse_root(session, both[0], ranges.root, ranges.root_bits, ranges.root_iterations)
+    both = yield from ops.product(session, t, _pair(state.roots, both[1]))
+    both = yield from ops.truncate(session, both, ranges.root_bits)
+    state.roots = both[0]
+    return both[1]
+
+
+def _indices(
+    session: Session, state: HiddenState, widths: Share, ranges: HiddenRanges, omega: float | None
+) -> Share:  # fmt: skip
+    """[B_i / beta]: local; all 0 before the first pull."""
+    scale = ranges.score_scale
+    if omega is None:
+        return session.constant(np.zeros(len(ranges.arms)), scale)
+    words = state.estimates.words * encode(ranges.ratios, scale - ranges.value_bits)
+    return Share(session, words + widths.words * encode(omega * ranges.ratios, scale - ranges.root_bits), scale)
+
+
+def _own_widths(session: Session, state: HiddenState, ranges: HiddenRanges) -> Rounds[Share]:
+    """[c_i^2 C_ii], of which the one-hot will select e."""
+    words = _diagonal(state.gram).words * encode(ranges.ratios**2, COEFFICIENT_BITS)
+    return (yield from ops.truncate(session, Share(session, words, STATE_BITS + COEFFICIENT_BITS), COEFFICIENT_BITS))
+
+
+def _square_roots(session: Session, state: HiddenState, ranges: HiddenRanges) -> Rounds[None]:
+    squares = yield from ops.square(session, state.roots)
+    state.squares = yield from ops.truncate(session, squares, ranges.root_bits)
+
+
+def _learn(session: Session, state: HiddenState, o: Share, selectable: Share, ranges: HiddenRanges) -> Rounds[None]:
+    """Rounds 11 to 17."""
+    arms, values = len(ranges.arms), ranges.value_bits
+    coded = encode(ranges.ratios, COEFFICIENT_BITS)
+    others = np.stack([selectable.words, state.estimates.words * coded, state.means.words], axis=1)
+    rows = np.concatenate([state.gram.words * coded, others], axis=1)
+    picked = (yield from ops.matmul(session, Share(session, rows, 0), o)).words
+    reward = Share(session, picked[:, arms + 2] + _noise(session, ranges), ranges.scales.reward)
+    state.total = state.total + reward
+
+    e = Share(session, picked[:, arms], ranges.step_scale) + 1.0  # beta^2 e + 1: the same words
+    column = Share(session, picked[:, :arms], STATE_BITS + COEFFICIENT_BITS)
+    surprise = _surprise(Share(session, picked[:, arms + 1], values + COEFFICIENT_BITS), reward, ranges)
+    column, surprise, nu = yield from together(
+        ops.truncate(session, column, COEFFICIENT_BITS),
+        ops.truncate(session, surprise, surprise.scale - values),
+        inverse_root(session, e, ranges.step, STATE_BITS, ranges.step_iterations),
+    )
+    both = Share(session, np.concatenate([column.words, surprise.words[:, None]], axis=1), 0)
+    both = yield from ops.product(session, Share(session, nu.words, 0), both)
+    both = yield from ops.truncate(session, both, STATE_BITS - ranges.shift)
+    change = yield from ops.outer(session, both[:arms], both)
+
+    i, j = np.triu_indices(arms)  # C stays symmetric: each pair is rounded once
+    flat = np.concatenate([change.words[:, i, j], change.words[:, :, arms]], axis=1)
+    flat = (yield from ops.truncate(session, Share(session, flat, 0), STATE_BITS)).words
+    half, gain = flat[:, : i.size], flat[:, i.size :]
+    gram = state.gram.words.copy()
+    gram[:, i, j] -= half
+    gram[:, j, i] = gram[:, i, j]
+    state.gram = Share(session, gram, STATE_BITS)
+    state.estimates = Share(session, state.estimates.words + gain, values)
+
+
+def _surprise(expected: Share, reward: Share, ranges: HiddenRanges) -> Share:
+    """[r / beta - c_k m_k]: dividing by beta is reading the same word with more fraction bits."""
+    own = ranges.scales.reward + ranges.shift
+    scale = max(expected.scale, own)
+    scaled = reward.words << np.uint64(scale - own)
+    return Share(reward.session, scaled - (expected.words << np.uint64(scale - expected.scale)), scale)
+
+
+def inverse_root(session: Session, x: Share, lines: Lines, scale: int, iterations: int) -> Rounds[Share]:
+    """[1 / sqrt(x)] at `scale` from a table, then Newton's y (3 - x y^2) / 2.
+
+    Needs: x in the domain of the lines.
+    Error: of the lines, then 3/2 of its square an iteration.
+    Cost:  2 rounds and 6 an iteration.
+    Opens: as curve, truncate, product.
+    """
+    y = yield from ops.truncate_to(session, (yield from ops.curve(session, x, lines)), scale)
+    for _ in range(iterations):
+        square = yield from ops.truncate(session, (yield from ops.square(session, y)), scale)
+        rest = yield from ops.truncate(session, (yield from ops.product(session, x, square)), x.scale)
+        y = yield from ops.truncate(session, (yield from ops.product(session, y, 3.0 - rest)), scale + 1)
+        y = Share(session, y.words, scale)
+    return y
+
+
+def noise_item(ranges: HiddenRanges) -> Correlation:
+    """What the dealer draws for the noise of a reward."""
+    return UniformNumber((), 1) if ranges.signs else Gaussian((), ranges.deviation, ranges.scales.reward)
+
+
+def _noise(session: Session, ranges: HiddenRanges) -> np.ndarray:
+    (words,) = session.draw(noise_item(ranges))
+    if not ranges.signs:
+        return words
+    size = encode(ranges.deviation, ranges.scales.reward)
+    return words * (size + size) - session.public(size)
+
+
+def _diagonal(gram: Share) -> Share:
+    return Share(gram.session, np.ascontiguousarray(np.diagonal(gram.words, axis1=1, axis2=2)), gram.scale)
+
+
+def _pair(x: Share, y: Share) -> Share:
+    """Both on a new axis in front."""
+    return Share(x.session, np.stack([x.words, y.words], axis=1), x.scale)

@@ -1,0 +1,170 @@
+"""One process's end of a run on shares: theta comes in, arms are pulled, the sum goes out.  Knows no file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import numpy as np
+
+from bandits.fixed_point import PublicMap
+from mpc.client import ClientProgram, Receive, Send
+from mpc.errors import ConfigError, RangeError
+from mpc.ledger import EVERYONE
+from mpc.session import Session
+from mpc.share import Share
+
+from .hidden import HiddenState, pull
+from .settings import Settings
+from .shown import ARM, choose, reveal_total, reward_of, share_theta
+
+_SLACK = 1.0 + 2.0**-10
+
+
+class Player(Protocol):
+    """A run between its first and its last pull."""
+
+    done: int
+
+    def turn(self) -> None:
+        """One pull."""
+
+    def finish(self) -> None:
+        """Tell the customer."""
+
+    def words(self) -> dict[str, np.ndarray]:
+        """What this process holds, for a run that goes on."""
+
+
+class ShownArms:
+    """Arms and noise are the computing parties' own, drawn alike by all of them: `first`, and (N,) `noise`.
+
+    kept: `words` of the same run after some pulls.
+    """
+
+    def __init__(
+        self, session: Session, settings: Settings, *, first: int, noise: np.ndarray,
+        kept: Mapping[str, np.ndarray] | None = None,
+    ) -> None:  # fmt: skip
+        self.session, self.settings, self.done = session, settings, 0
+        self.arms: list[int] = []
+        self._first, self._noise = first, noise
+        self._map = PublicMap(settings.arms, settings.exploration, settings.budget)
+        if kept is None:
+            session.ledger.record(EVERYONE, ARM, 1, "they draw the first")
+            session.ledger.record(EVERYONE, "noise of a reward", settings.budget, "they draw it")
+            _agree(session, settings, 0)
+            self._theta = session.run(share_theta(settings))
+            self._total = session.constant(0.0, settings.scales.reward)
+            return
+        for arm in _arms_in(kept, settings):
+            self._pulled(arm)
+        _agree(session, settings, self.done)
+        hosted, scales = len(session.hosted), settings.scales
+        self._theta = Share(session, _words_in(kept, "theta", (hosted, settings.dim)), scales.theta)
+        self._total = Share(session, _words_in(kept, "total", (hosted,)), scales.reward)
+
+    def turn(self) -> None:
+        """One pull."""
+        session, settings = self.session, self.settings
+        arm = session.run(choose(session, self._theta, self._map, settings)) if self.done else self._first
+        noise = float(self._noise[self.done])
+        self._total = self._total + reward_of(session, self._theta, arm, noise, settings)
+        self._pulled(arm)
+
+    def finish(self) -> None:
+        """Tell the customer."""
+        self.session.run(reveal_total(self._total))
+
+    def words(self) -> dict[str, np.ndarray]:
+        """Shares of theta and of the sum, and the arms, from which the rest follows."""
+        return {"theta": self._theta.words, "total": self._total.words, "arms": np.array(self.arms, np.int64)}
+
+    def _pulled(self, arm: int) -> None:
+        self._map.update(arm, float(self._noise[self.done]))
+        self.arms.append(arm)
+        self.done += 1
+
+
+class HiddenArms:
+    """Nothing but the sum of rewards comes out.
+
+    chosen: this process's shares of each one-hot since it began; a simulation holds all and can check them.
+    kept: `words` of the same run after `done` pulls.
+    """
+
+    def __init__(
+        self, session: Session, settings: Settings, *, done: int = 0, kept: Mapping[str, np.ndarray] | None = None
+    ) -> None:
+        self.session, self.settings, self.done = session, settings, done
+        self.chosen: list[np.ndarray] = []
+        _agree(session, settings, done)
+        if kept is None:
+            theta = session.run(share_theta(settings))
+            self.state = HiddenState.start(session, theta, settings.ranges)
+            return
+        hosted, count = len(session.hosted), settings.count
+        shapes: dict[str, tuple[int, ...]] = dict.fromkeys(("estimates", "roots", "squares", "means"), (hosted, count))
+        shapes |= {"gram": (hosted, count, count), "total": (hosted,)}
+        words = {name: _words_in(kept, name, shape) for name, shape in shapes.items()}
+        self.state = HiddenState.of(session, words, settings.ranges)
+
+    def turn(self) -> None:
+        """One pull."""
+        settings = self.settings
+        omega = settings.exploration.omega(self.done, settings.dim) if self.done else None
+        onehot = self.session.run(pull(self.session, self.state, settings.ranges, omega))
+        self.chosen.append(onehot.words)
+        self.done += 1
+
+    def finish(self) -> None:
+        """Tell the customer."""
+        self.session.run(reveal_total(self.state.total))
+
+    def words(self) -> dict[str, np.ndarray]:
+        """Shares of the state."""
+        return self.state.words()
+
+
+def owner(theta: np.ndarray, settings: Settings, *, shared: bool = False) -> ClientProgram:
+    """DO: shares theta, once it keeps the bound S that ranges follow from.
+
+    shared: it did so already, in a run that goes on.
+    """
+    norm = float(np.linalg.norm(theta))
+    if theta.shape != (settings.dim,) or not norm <= settings.exploration.theta_norm * _SLACK:
+        raise RangeError(
+            f"theta has shape {theta.shape} and norm {norm:.6g}: ({settings.dim},) and at most "
+            f"{settings.exploration.theta_norm:g} are declared; scale it or declare a larger theta_norm"
+        )
+    if not shared:
+        yield Send(theta, settings.scales.theta)
+
+
+def customer(told: list[int]) -> ClientProgram:
+    """DC: learns the sum of rewards, as a word."""
+    told.append(int((yield Receive((), 0))))
+
+
+def _agree(session: Session, settings: Settings, done: int) -> None:
+    """Parties with other settings, or after another number of pulls, find out in the first round."""
+    if session.trail is not None:
+        session.trail.note("linear bandit", settings.digest, done)
+
+
+def _words_in(kept: Mapping[str, np.ndarray], name: str, shape: tuple[int, ...]) -> np.ndarray:
+    words = kept.get(name)
+    if words is None or words.shape != shape or words.dtype != np.uint64:
+        raise ConfigError("the checkpoint does not hold the shares of this run: start it anew, without --resume")
+    return words
+
+
+def _arms_in(kept: Mapping[str, np.ndarray], settings: Settings) -> list[int]:
+    arms = kept.get("arms", np.zeros(0))
+    if (
+        arms.dtype != np.int64
+        or not 0 < arms.size <= settings.budget
+        or not set(arms.tolist()) <= set(range(settings.count))
+    ):
+        raise ConfigError("the checkpoint does not hold the arms of this run: start it anew, without --resume")
+    return [int(arm) for arm in arms]

@@ -1,0 +1,191 @@
+"""What all parties of a run on shares agree on beforehand, and how many fraction bits fit.  Knows no theta."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bandits.coins import Noise
+from bandits.fixed_point import Bounds, PublicMap, Scales, bounds, rounded
+from bandits.linear_problem import Exploration, LinearProblem, ProblemError, longest_norm
+from bandits.oful import Confidence
+from bandits.spectral import SpectralConfidence
+from mpc import ops
+from mpc.errors import ConfigError, RangeError
+from mpc.ring import VALUE_BITS
+
+from .ranges import HiddenRanges, bits_before, largest_noise, widest_surprise
+
+WORD = 64
+LEAST_BITS = 12
+_KINDS: dict[str, type[Confidence] | type[SpectralConfidence]] = {
+    "linucb": Confidence,
+    "spectralucb": SpectralConfidence,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Settings:
+    """arms: (K, d), rounded to `scales.arm` fraction bits.  budget: N.  hide: reveal nothing but the sum of rewards."""
+
+    arms: np.ndarray
+    exploration: Exploration
+    budget: int
+    noise: Noise = Noise.SIGN
+    hide: bool = False
+    scales: Scales = field(default_factory=Scales)
+
+    def __post_init__(self) -> None:
+        if self.budget < 1:
+            raise ConfigError(f"a budget is at least 1 pull, not {self.budget}")
+        if self.hide:
+            self.ranges  # noqa: B018  refuses what could wrap
+        else:
+            ops.Keys(len(self.arms), self.index_bits)
+        if (wanted := self.bounds.total_bits(self.scales)) > WORD:
+            raise RangeError(
+                f"a sum of {self.budget:,} rewards needs {wanted} bits of {WORD}: use a smaller budget, fewer fraction "
+                "bits, or a smaller theta_norm"
+            )
+
+    @classmethod
+    def of(
+        cls, problem: LinearProblem, budget: int, *, noise: Noise = Noise.SIGN, hide: bool = False,
+        scales: Scales | None = None,
+    ) -> Settings:  # fmt: skip
+        """The public half of a problem, with as many fraction bits as fit."""
+        if budget < 1:
+            raise ConfigError(f"a budget is at least 1 pull, not {budget}")
+        arms, constants = problem.arms, problem.exploration
+        try:
+            fitting = scales or fitting_scales(arms, constants, budget, noise)
+            made = cls(rounded(problem, fitting).arms, constants, budget, noise, hide, fitting)
+            PublicMap(made.arms, constants, budget)
+        except ProblemError as error:
+            raise ConfigError(str(error)) from error
+        return made
+
+    @property
+    def count(self) -> int:
+        """K."""
+        return len(self.arms)
+
+    @property
+    def dim(self) -> int:
+        """d."""
+        return self.arms.shape[1]
+
+    @cached_property
+    def bounds(self) -> Bounds:
+        """Of indices and of the sum of rewards."""
+        largest = self.exploration.noise * self.noise.largest
+        return bounds(self.arms, self.exploration, self.budget, largest_noise=largest)
+
+    @property
+    def index_bits(self) -> int:
+        """Bits of a public map of [theta], sign included."""
+        return self.bounds.index_bits(self.scales)
+
+    @cached_property
+    def ranges(self) -> HiddenRanges:
+        """Of a run that hides the arms."""
+        return HiddenRanges(
+            arms=self.arms,
+            start=self.exploration.regulariser(self.dim),
+            budget=self.budget,
+            omega=self.exploration.omega(self.budget, self.dim),  # it grows with the pulls
+            prior=prior_norm(self.exploration, self.dim),
+            deviation=self.exploration.noise,
+            signs=self.noise is Noise.SIGN,
+            scales=self.scales,
+        )
+
+    @cached_property
+    def digest(self) -> str:
+        """Of all that parties must agree on."""
+        return hashlib.blake2b(self._text.encode(), digest_size=16).hexdigest()
+
+    @property
+    def _text(self) -> str:
+        return json.dumps(self.as_json(), sort_keys=True)
+
+    def as_json(self) -> dict[str, Any]:
+        """By name, as JSON takes it."""
+        constants = self.exploration
+        if not isinstance(constants, (Confidence, SpectralConfidence)):
+            raise ConfigError(f"constants of type {type(constants).__name__} have no name: use one of {list(_KINDS)}")
+        kind = next(name for name, kind in _KINDS.items() if isinstance(constants, kind))
+        given = {
+            "arms": self.arms.tolist(), "kind": kind, "constants": asdict(constants), "budget": self.budget,
+            "noise": self.noise.value, "hide": self.hide, "scales": asdict(self.scales),
+        }  # fmt: skip
+        plain: dict[str, Any] = json.loads(json.dumps(given))  # tuples become lists, as in a file
+        return plain
+
+    def save(self, path: Path) -> None:
+        """Write it for the parties of a launch."""
+        path.write_text(self._text)
+
+    @classmethod
+    def load(cls, path: Path) -> Settings:
+        """Read it back."""
+        given: dict[str, Any] = json.loads(path.read_text())
+        constants = given["constants"]
+        if given["kind"] == "spectralucb":
+            constants["eigenvalues"] = tuple(constants["eigenvalues"])
+        return cls(
+            np.array(given["arms"]), _KINDS[given["kind"]](**constants), given["budget"], Noise(given["noise"]),
+            given["hide"], Scales(**given["scales"]),
+        )  # fmt: skip
+
+
+def prior_norm(exploration: Exploration, dim: int) -> float:
+    """At least |D^(1/2) theta|, D the diagonal that A starts from."""
+    slack = 1.0 + 2.0**-9
+    if isinstance(exploration, SpectralConfidence):  # |theta|^2 in the norm of Lambda, and gamma |theta|^2
+        return slack * math.hypot(exploration.smoothness, math.sqrt(exploration.gamma) * exploration.theta_norm)
+    return slack * math.sqrt(float(exploration.regulariser(dim).max())) * exploration.theta_norm
+
+
+def fitting_scales(arms: np.ndarray, exploration: Exploration, budget: int, noise: Noise) -> Scales:
+    """As many fraction bits as leave indices room for the keys of ties, and the sum of rewards room in a word.
+
+    An index has those of theta and of the map c together.  They are dealt out so that both roundings weigh alike: c is
+    about as long as an arm, so an index is off by about |theta| 2^-map and by |x| 2^-theta.
+    """
+    limits = bounds(arms, exploration, budget, largest_noise=exploration.noise * noise.largest)
+    tie = max(1, (len(arms) - 1).bit_length())
+    none = Scales(1, 1, 1)
+    room = WORD - 2 - tie - (limits.index_bits(none) - none.index)
+    longest = longest_norm(arms) or 1.0
+    uneven = round(math.log2(exploration.theta_norm / longest))
+    theta = (room - uneven) // 2
+    spare = min(
+        WORD - (limits.total_bits(none) - none.reward),
+        VALUE_BITS - _surprise_bits(arms, exploration, budget, noise),
+    )
+    arm = min(room - theta + 4, spare - theta)
+    if min(room // 2, arm - uneven // 2) < LEAST_BITS or not all(
+        1 <= bits <= 60 for bits in (arm, theta, room - theta)
+    ):
+        raise RangeError(
+            f"indices up to {limits.index:.3g} and a sum of rewards up to {limits.total:.3g} leave too few fraction "
+            "bits of a word: use a smaller budget, noise or theta_norm, a larger gamma, or scale the arms"
+        )
+    return Scales(arm=arm, theta=theta, map=room - theta)
+
+
+def _surprise_bits(arms: np.ndarray, exploration: Exploration, budget: int, noise: Noise) -> int:
+    """Bits in front of the point of what a reward adds to an estimate where arms are hidden."""
+    longest = float(np.sqrt((arms**2 / exploration.regulariser(arms.shape[1])).sum(axis=1).max()))
+    if not longest > 0:
+        return 0
+    largest = largest_noise(exploration.noise, signs=noise is Noise.SIGN)
+    return bits_before(2.0 * widest_surprise(longest, prior_norm(exploration, arms.shape[1]), largest, budget))

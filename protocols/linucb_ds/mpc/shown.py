@@ -1,0 +1,80 @@
+"""LinUCB on shares of theta, with arms and the noise of rewards known to the computing parties, as P knows them.
+
+    DO                     computing parties                                DC
+    theta  -- shares -->   [B_i] = <c_i, [theta]> + e_i
+                           argmax; [arm] to all of them, update of c and e
+                           [sum of rewards]  ---------------------------->  sum
+
+b = (sum x x') theta + sum eta x, so with the pulled arms and their noise public, A^-1 b is a public linear map of theta
+and everything but theta is public: c_i = x_i' A^-1 sum x x' and e_i = x_i' A^-1 sum eta x + omega |x_i|_(A^-1), rounded
+as `bandits.fixed_point` rounds them.  An index is then exact at the scale of c and theta together, without a
+truncation, and so is the sum of rewards <sum x, theta> + sum eta.  Only the argmax talks:
+
+    1-4  o = argmax B        5  reveal the arm
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bandits.fixed_point import PublicMap
+from mpc import EVERYONE, ops
+from mpc.rounds import Input, Reveal, Rounds
+from mpc.session import Session
+from mpc.share import Share
+
+from .settings import Settings
+
+OWNER, CUSTOMER = "DO", "DC"
+ARM = "pulled arm"
+TOTAL, BUYS = "cumulative reward", "it pays for the pulls"
+
+
+def share_theta(settings: Settings) -> Rounds[Share]:
+    """[theta] from its owner.  Cost: 1 message to each party."""
+    return (yield Input(OWNER, (settings.dim,), settings.scales.theta))
+
+
+def choose(session: Session, theta: Share, public: PublicMap, settings: Settings) -> Rounds[int]:
+    """The arm with the largest index, to all computing parties; ties are broken by a dealt permutation.
+
+    The reveal is a round of its own: the one-hot it sums up does not exist before the look-up's opening, and what the
+    round before could open instead, the number of wins of each arm, is the order of all indices.
+
+    Needs: |B_i| < 2^(index_bits - 1) as a word, which `Settings` checks from public bounds.
+    Cost:  5 rounds; as `argmax`, and 8 bytes.
+    Opens: as `argmax`.  Reveals: the arm.
+    """
+    o = yield from ops.argmax(session, indices(session, theta, public, settings), score_bits=settings.index_bits)
+    arm = (o * np.arange(settings.count)).sum()
+    return int((yield Reveal(arm, to=EVERYONE, what=ARM, why="they pull it")))
+
+
+def indices(session: Session, theta: Share, public: PublicMap, settings: Settings) -> Share:
+    """[B_i], exact, (K,): local."""
+    c = ring_words(public.coefficients(), settings.scales.map)
+    e = ring_words(public.offsets(), settings.scales.index)
+    if session.trail is not None:
+        session.trail.multiplied(c)
+        session.trail.multiplied(e)
+    words = np.einsum("id,Pd->Pi", c, theta.words) + session.public(e)
+    return Share(session, words, settings.scales.index)
+
+
+def reward_of(session: Session, theta: Share, arm: int, noise: float, settings: Settings) -> Share:
+    """[r] = <x, [theta]> + eta, exact: local."""
+    x = ring_words(settings.arms[arm], settings.scales.arm)
+    paid = (theta.words * x).sum(axis=-1, dtype=np.uint64)
+    return Share(
+        session, paid + session.public(ring_words(np.array(noise), settings.scales.reward)), settings.scales.reward
+    )
+
+
+def reveal_total(total: Share) -> Rounds[None]:
+    """Tell the customer what all pulls paid, as a word of `scales.reward` fraction bits.  Cost: 1 message a party."""
+    yield Reveal(Share(total.session, total.words, 0), to=CUSTOMER, what=TOTAL, why=BUYS)
+
+
+def ring_words(values: np.ndarray, bits: int) -> np.ndarray:
+    """round(values 2^bits) in the ring, of values whose range was checked: the words of `bandits.fixed_point`."""
+    return np.asarray(np.rint(np.ldexp(values, bits)).astype(np.int64).view(np.uint64))

@@ -1,0 +1,276 @@
+"""What the library's calls may be given: contexts within the bound, known arms, rewards in [0, 1].  Knows no share."""
+
+from __future__ import annotations
+
+import math
+import operator
+import os
+from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import suppress
+from dataclasses import replace
+from numbers import Real
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mpc.errors import ConfigError, RangeError
+
+from ..settings import Policy, Settings
+
+_MOST_ARMS = 1000  # whose comparisons, all pairs, fit in memory
+
+
+class ArgumentError(ConfigError, ValueError):
+    """A call was given what it cannot use; nothing has happened."""
+
+
+def settings_of(
+    n_arms: int, dim: int, eps: float, policy: str, alpha: float, ridge: float, bound: float, steps: int, parties: int
+) -> Settings:
+    """What all parties agree on, with state bits and refreshes for so many contexts."""
+    n_arms, dim, steps, parties = (
+        whole_number(value, name)
+        for name, value in (("n_arms", n_arms), ("dim", dim), ("steps", steps), ("parties", parties))
+    )
+    eps, alpha, ridge, bound = (
+        _real(value, name) for name, value in (("eps", eps), ("alpha", alpha), ("ridge", ridge), ("bound", bound))
+    )
+    if n_arms < 2:
+        raise ArgumentError(f"a bandit chooses between at least 2 arms, not {n_arms}")
+    check_arms(n_arms)
+    if parties < 2:
+        raise ArgumentError(f"secret sharing needs at least 2 parties, not {parties}")
+    if parties > dim:
+        raise ArgumentError(
+            f"{parties} parties of {dim} features: each owns at least one, so use at most {dim} parties"
+            if dim > 1
+            else f"contexts of {dim} features have no {parties} owners: a bandit has at least 2 features"
+        )
+    if steps < 1:
+        raise ArgumentError(f"`steps` says how many contexts are learned from, at least 1, not {steps}")
+    names = [each.value for each in Policy]
+    if policy not in names:
+        raise ArgumentError(f"there is no policy {policy!r}: choose one of {', '.join(names)}")
+    if not (0.0 < ridge < math.inf and 0.0 < bound < math.inf and 0.0 <= alpha < math.inf):
+        raise ArgumentError(f"ridge {ridge:g} and bound {bound:g} are positive numbers, alpha {alpha:g} is one or 0")
+    wanted = {"alpha": alpha, "ridge": ridge, "bound": bound}
+    plain = Settings(n_arms, dim, eps, policy=Policy(policy), owners=parties, bound=1.0 / parties, steps=1)
+    try:
+        given = replace(plain, alpha=alpha, ridge=ridge, bound=bound)
+    except RangeError as error:
+        raise RangeError(
+            f"{parties} parties, bound {bound:g}, ridge {ridge:g} and alpha {alpha:g} leave a word no room: make the "
+            f"bandit with {_cure(plain, wanted, steps)}"
+        ) from error
+    return lasting(given, steps)
+
+
+def lasting(given: Settings, steps: int, *, refreshes: bool = True) -> Settings:
+    """These settings for learning from so many contexts, with as many state bits as that takes, or refreshes.
+
+    RangeError with what is possible.  `given` must be possible for one.
+    """
+    made = _tried(given, steps, refreshes)
+    if made is not None:
+        return made
+    most = most_steps(given, refreshes=refreshes)
+    wanted = {"alpha": given.alpha, "ridge": given.ridge, "bound": given.bound}
+    raise RangeError(
+        f"with {given.owners} parties, bound {given.bound:g} and ridge {given.ridge:g}, rounding and ranges allow "
+        f"{most:,} contexts to be learned from, not {steps:,}: use `steps` up to {most}, or make a bandit with "
+        f"{_cure(given, wanted, steps)}"
+    )
+
+
+def most_steps(given: Settings, *, refreshes: bool = True) -> int:
+    """From how many contexts may be learned with these settings, whatever state bits that takes."""
+    enough, many = 1, 1 << 62
+    while many - enough > 1:
+        middle = (enough + many) // 2
+        enough, many = (middle, many) if _tried(given, middle, refreshes) is not None else (enough, middle)
+    return enough
+
+
+def _tried(given: Settings, steps: int, refreshes: bool) -> Settings | None:
+    for bits in (26, 24, 22):  # bits that take no round more make the regressions finer for nothing
+        with suppress(RangeError):
+            finer = replace(given, state_bits=max(bits, given.state_bits), steps=steps, refresh=None)
+            if finer.raw_scores_fit and finer.lines.out_scale == finer.factor_scale and steps <= finer.lasts:
+                return finer
+    with suppress(RangeError):
+        made = replace(given, steps=steps, refresh=None).for_run(given.owners, steps)
+        return made if refreshes or not made.refresh else None
+    return None
+
+
+def _cure(plain: Settings, wanted: Mapping[str, float], steps: int) -> str:
+    """Which other bound, ridge or alpha make these settings possible, each by itself: found by trying."""
+    ways = (
+        ("bound", 0.5, 40, "features scaled to bound {:g}"),
+        ("ridge", 2.0, 40, "ridge {:g}"),
+        ("ridge", 0.5, 40, "ridge {:g}"),
+        ("alpha", 0.5, 120, "alpha {:g}"),
+    )
+    offers = []
+    for name, factor, times, text in ways:
+        for k in range(1, times):
+            with suppress(RangeError, OverflowError):
+                other = {**wanted, name: wanted[name] * factor**k}
+                settings = replace(plain, alpha=other["alpha"], ridge=other["ridge"], bound=other["bound"])
+                if _tried(settings, steps, True) is not None:
+                    offers.append(text.format(other[name]))
+                    break
+    return ", or ".join(offers) or "fewer `steps`"
+
+
+def most_unpaid_of(given: int) -> int:
+    """How many decisions are kept for a reward."""
+    if (most := whole_number(given, "most_unpaid")) < 1:
+        raise ArgumentError(f"at least 1 decision is kept for a reward (most_unpaid), not {most}")
+    return most
+
+
+def check_arms(count: int) -> None:
+    """ArgumentError for more than the library compares."""
+    if count > _MOST_ARMS:
+        raise ArgumentError(f"{count} arms are more than {_MOST_ARMS}, whose comparisons fit in memory: use fewer arms")
+
+
+def contexts_of(given: Any, blocks: Mapping[int, slice], *, bound: float) -> tuple[np.ndarray, bool]:
+    """(contexts, width), and whether one context was given alone.
+
+    blocks: which of the columns are whose.  bound: the largest norm of each block.
+    """
+    width = max(block.stop for block in blocks.values())
+    rows = _numbers(given, "contexts")
+    if rows.ndim not in (1, 2) or rows.shape[-1] != width:
+        whose = "" if len(blocks) > 1 else f" of party {next(iter(blocks))}'s own features"
+        raise RangeError(
+            f"a context has shape ({width},){whose}, several have (contexts, {width}); these have {rows.shape}"
+        )
+    alone, rows = rows.ndim == 1, np.atleast_2d(rows)
+    if not len(rows):
+        raise RangeError("there is no context in this call: give at least one")
+    if not np.isfinite(rows).all():
+        raise RangeError("contexts hold NaN or infinite values: clean them first")
+    for party, block in blocks.items():
+        norm = float(np.linalg.norm(rows[:, block], axis=-1).max())
+        if norm > bound * (1.0 + 2.0**-20):
+            raise RangeError(
+                f"the features of party {party} have a norm of {norm:.6g}, bound is {bound:g}: scale them, or make the "
+                "bandit with a larger bound"
+            )
+    return rows, alone
+
+
+def rewards_of(given: Any, count: int | None = None) -> np.ndarray:
+    """(count,) rewards."""
+    rewards = np.atleast_1d(_numbers(given, "rewards"))
+    _check_count(rewards, count, "rewards")
+    if not np.isfinite(rewards).all():
+        raise RangeError("rewards hold NaN or infinite values: leave those decisions out, or forget them")
+    if rewards.min(initial=0.0) < 0.0 or rewards.max(initial=0.0) > 1.0:
+        raise RangeError("rewards lie in [0, 1]: shift and scale them")
+    return rewards
+
+
+def whole_number(given: Any, what: str) -> int:
+    """An integer of Python's own."""
+    try:
+        return operator.index(given)
+    except TypeError:
+        raise ArgumentError(f"{what} is a whole number, not {given!r}") from None
+
+
+def whole_numbers(given: Any, count: int | None, what: str) -> np.ndarray:
+    """(count,) integers."""
+    if isinstance(given, tuple) and hasattr(given, "decision_id"):
+        raise ArgumentError(f"{what} are whole numbers, not a whole prediction: give its `decision_id`")
+    try:
+        numbers = np.atleast_1d(np.asarray(given))
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{what} are whole numbers in one flat list: these are nested unevenly") from None
+    if numbers.dtype.kind not in "iu" and not numbers.size:
+        raise ArgumentError(f"there are no {what} in this call: give at least one")
+    if numbers.dtype.kind not in "iu":
+        kind = type(given).__name__ if numbers.dtype.kind == "O" else numbers.dtype.name
+        raise ArgumentError(f"{what} are whole numbers below 2^63, one or a flat list of them, not {kind}")
+    _check_count(numbers, count, what)
+    return numbers.astype(np.int64)
+
+
+def flag_of(given: Any, what: str) -> bool:
+    """True or False, and nothing that merely counts as one."""
+    if not isinstance(given, (bool, np.bool_)):
+        raise ArgumentError(f"{what} is True or False, not {given!r}")
+    return bool(given)
+
+
+def flags_of(given: Any, count: int) -> np.ndarray:
+    """(count,) truths, of one for all or one for each."""
+    try:
+        flags = np.asarray(given)
+    except (TypeError, ValueError):
+        flags = np.empty(0)
+    if flags.dtype.kind != "b" or flags.shape not in ((), (count,)):
+        raise ArgumentError(f"`overridden` is True or False, or one of them for each of {count} decisions")
+    return np.broadcast_to(flags, (count,))
+
+
+def places_of(given: Any, arms: Sequence[int], count: int | None = None) -> np.ndarray:
+    """Which of the present arms the given ones are, (count,)."""
+    wanted = whole_numbers(given, count, "arms")
+    place = {arm: at for at, arm in enumerate(arms)}
+    if unknown := sorted({arm for arm in wanted.tolist() if arm not in place}):
+        raise ArgumentError(f"there is no arm {unknown[0]}: the arms are {_listed(arms)}")
+    return np.array([place[arm] for arm in wanted.tolist()], np.int64)
+
+
+def eligible_places(given: Any, arms: Sequence[int]) -> np.ndarray | None:
+    """The rows of the arms that may be chosen, in ascending order; None for all."""
+    if given is None:
+        return None
+    if isinstance(given, (Set, Iterator)):
+        given = list(given)
+    if isinstance(given, (Sequence, np.ndarray)) and len(given) == 0:
+        raise ArgumentError("no arm is eligible: name at least one, or leave `eligible` out")
+    places = np.unique(places_of(given, arms))
+    return None if places.size == len(arms) else places
+
+
+def folder_of(given: Any) -> Path:
+    """A folder's path."""
+    if not isinstance(given, (str, os.PathLike)):
+        raise ArgumentError(f"a folder is named by text or a path, not {given!r}")
+    return Path(given)
+
+
+def _real(given: Any, what: str) -> float:
+    if not isinstance(given, Real) or isinstance(given, bool):
+        raise ArgumentError(f"{what} is a number, not {given!r}")
+    return float(given)
+
+
+def _numbers(given: Any, what: str) -> np.ndarray:
+    try:
+        array = np.asarray(given)
+        if array.dtype.kind in "biufO":
+            return array.astype(np.float64)
+    except (TypeError, ValueError, RuntimeError):  # the last from tensors that belong to a gradient
+        pass
+    raise RangeError(f"{what} are real numbers in an array of one shape, not {type(given).__name__}")
+
+
+def _check_count(array: np.ndarray, count: int | None, what: str) -> None:
+    if array.ndim != 1 or array.size != (array.size if count is None else count):
+        wanted = "one for each row" if count is None else f"{count}, one for each row"
+        raise ArgumentError(
+            f"{what} of shape {array.shape} were given: {wanted} {'is' if count == 1 else 'are'} wanted"
+        )
+
+
+def _listed(arms: Sequence[int]) -> str:
+    first, last = min(arms), max(arms)
+    whole = sorted(arms) == list(range(first, last + 1))
+    return f"{first} to {last}" if whole else ", ".join(map(str, arms))

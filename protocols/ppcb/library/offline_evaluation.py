@@ -1,0 +1,98 @@
+"""What a private bandit would have earned, from a log of what somebody else pulled.  Knows the library; no protocol.
+
+Replay: the bandit chooses for each row; where the log has that arm, it counts and is learned from.  Whoever runs it
+holds the log.  The parties learn which rows counted, since they learn from those alone: the ledger says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from bandits.logs import Estimate, RecordedLog, ips, replay_average, snips, weights_of
+from bandits.play import Record
+from mpc.errors import ConfigError
+from mpc.ledger import EVERYONE
+
+from . import arguments
+from .bandit import PrivateContextualBandit
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What a replay found.
+
+    estimate, standard_error: of the average reward; the average over the rows that count where the log's arms were
+    uniform, else weighted by 1 / propensity and normalised, as `estimator` says.  chosen: (rows,) arms of all rows.
+    matches: how many rows count; records: these rows, as `bandits.logs.replay` yields them, without gaps.
+    """
+
+    estimator: str
+    estimate: float
+    standard_error: float
+    matches: int
+    chosen: np.ndarray = field(repr=False)
+    records: tuple[Record, ...] = field(repr=False)
+    replay: Estimate
+    ips: Estimate | None
+    snips: Estimate | None
+
+
+def evaluate_offline(
+    bandit: PrivateContextualBandit,
+    log: RecordedLog,
+    *,
+    batch: int = 1,
+    progress: Callable[[int, int], None] | None = None,
+) -> Evaluation:
+    """Replay a log with a bandit, which goes on learning.
+
+    batch: rows that are decided on together, by what was learned before them; faster.  progress: told rows and matches.
+    """
+    if not isinstance(bandit, PrivateContextualBandit) or not isinstance(log, RecordedLog):
+        raise arguments.ArgumentError(
+            f"a bandit and a RecordedLog are wanted, not {type(bandit).__name__} and {type(log).__name__}: "
+            "`bandits.logs` reads and makes logs"
+        )
+    if arguments.whole_number(batch, "batch") < 1:
+        raise arguments.ArgumentError(f"rows are replayed in batches of at least 1, not {batch}")
+    arguments.places_of(np.unique(log.arms), bandit.arms)
+    arguments.rewards_of(log.rewards)
+    chosen = np.empty(len(log), np.int64)
+    matches = 0
+    for start in range(0, len(log), batch):
+        rows = log.rows(start, start + batch)
+        told = bandit.predict(rows.contexts)
+        if told.arm is None:
+            raise ConfigError("a log is replayed where all parties and the puller are: not on a party's end")
+        arms, decisions = np.asarray(told.arm), np.asarray(told.decision_id)
+        hit = arms == rows.arms
+        bandit.ledger.record(
+            EVERYONE, "whether the logged arm was chosen", len(rows), "only those rows are learned from"
+        )
+        if not hit.all():
+            bandit.forget(decisions[~hit])
+        if hit.any():
+            bandit.learn(decision_id=decisions[hit], reward=rows.rewards[hit])
+        chosen[start : start + len(rows)] = arms
+        matches += int(hit.sum())
+        if progress is not None:
+            progress(start + len(rows), matches)
+    return _evaluation(log, chosen)
+
+
+def _evaluation(log: RecordedLog, chosen: np.ndarray) -> Evaluation:
+    counts = np.nonzero(chosen == log.arms)[0]
+    gap = np.full(1, np.nan)
+    records = tuple(
+        Record(row, chosen[row : row + 1], log.rewards[row : row + 1], gap) for row in counts.tolist()
+    )  # fmt: skip
+    average = replay_average(log.rewards[counts])
+    scored = normalised = None
+    if log.propensities is not None:
+        weights = weights_of(log, chosen)
+        scored, normalised = ips(log.rewards, weights), snips(log.rewards, weights)
+    name, best = ("replay", average) if log.uniform or normalised is None else ("snips", normalised)
+    return Evaluation(name, best.value, best.error, len(counts), chosen, records, average, scored, normalised)

@@ -1,0 +1,245 @@
+"""The library's calls on arguments that were checked: one process's part in predicting and in learning.
+
+Knows sessions, what is held between calls, and how many contexts go together; no argument of a user.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bandits.linear import Choice
+from mpc.client import ClientProgram
+from mpc.errors import ConfigError, RangeError
+from mpc.ledger import EVERYONE
+from mpc.prg import Prg, fresh_key
+from mpc.rounds import Open, Rounds, labelled
+from mpc.session import Session
+from mpc.share import Share
+
+from ..play import share_contexts, split
+from ..program import PAYER, PULLER, State
+from ..replay import MeteredDealer, choices
+from ..settings import Settings
+from .arguments import ArgumentError, check_arms, lasting, most_steps
+from .calls import Hear, Say, choose, learn_from, payer_client, puller_client, then_refresh
+from .decisions import Holdings
+from .place import Hosting, InOneProcess
+
+_LEARN_BATCH = 32
+_COMPARISONS = 300_000  # at once, of all parties here: some GB
+_LARGEST_INVERSE = 128.0  # of 1 + B norm^2 / ridge, so that the inverse of a batch keeps its digits
+
+
+class Pay(NamedTuple):
+    """What the clients give to a learn, each (contexts,): in a process that hosts them.
+
+    actions: where the puller says them, else not looked at.
+    """
+
+    actions: np.ndarray
+    rewards: np.ndarray
+
+
+class _Decided(Settings):
+    """Of contexts that are decided on together, and learned from in other calls: ranges of a batch do not apply."""
+
+    def __post_init__(self) -> None:
+        """The bandit's own were checked."""
+
+    @classmethod
+    def of(cls, settings: Settings, contexts: int) -> Settings:
+        return cls(**{**{part.name: getattr(settings, part.name) for part in fields(settings)}, "batch": contexts})
+
+
+class Service:
+    """Shares of one bandit in this process, and the calls that use them."""
+
+    def __init__(
+        self, settings: Settings, hosting: Hosting, held: Holdings | None = None, *, most_unpaid: int = 1
+    ) -> None:
+        self._settings, self.hosting = settings, hosting
+        session = hosting.session({}, 0 if held is None else held.calls)
+        self.held = held or Holdings.start(session, settings, most_unpaid)
+        self._coins: list[tuple[int, tuple[Any, ...]]] = []
+        _note(session, "settings", sorted(settings.as_json().items()), self.held.most_unpaid)
+
+    @property
+    def settings(self) -> Settings:
+        """What all parties agree on, for the present arms."""
+        return replace(self._settings, arms=len(self.held.arms))
+
+    @property
+    def learn_batch(self) -> int:
+        """How many contexts are learned from together."""
+        given, batch = self.settings, min(_LEARN_BATCH, self._settings.refresh or _LEARN_BATCH)
+        while batch > 1 and (1.0 + batch * given.norm**2 / given.ridge > _LARGEST_INVERSE or not _fits(given, batch)):
+            batch //= 2
+        return batch
+
+    def predict(
+        self, rows: np.ndarray, eligible: np.ndarray | None, *, propensity: bool
+    ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
+        """Numbers of the decisions; arms, and with `propensity` ties, where the puller is here."""
+        held, settings = self.held, _Decided.of(self.settings, len(rows))
+        pairs = len(held.arms) * (len(held.arms) - 1) // 2
+        if len(rows) > (most := max(1, _COMPARISONS // (pairs * len(self.hosting.hosted)))):
+            raise ArgumentError(
+                f"{len(rows):,} contexts of {len(held.arms)} arms compare more scores at once than fit in memory: at "
+                f"most {most:,} in a call, so make several"
+            )
+        if len(rows) > held.most_unpaid:
+            raise ArgumentError(
+                f"{len(rows):,} contexts, and {held.most_unpaid:,} decisions are kept for a reward: make several "
+                "calls, or the bandit with more `most_unpaid`"
+            )
+        heard: list[tuple[np.ndarray, np.ndarray | None]] = []
+        puller = puller_client([Hear(len(rows), propensity)], lambda arms, ties: heard.append((arms, ties)))
+        session = self._session({PULLER: puller, PAYER: payer_client([])})
+        places = None if eligible is None else eligible.tolist()
+        _note(session, "predict", len(rows), held.arms, places, propensity)
+        x = share_contexts(session, self._blocks(rows), settings)
+        program = choose(
+            session, self._state(session), x, settings,
+            arms=np.array(held.arms), eligible=eligible, propensity=propensity,
+        )  # fmt: skip
+        o = session.run(labelled(session, "predict", program))
+        if isinstance(self.hosting, InOneProcess) and isinstance(self.hosting.dealer, MeteredDealer):
+            self._coins.append((held.calls, tuple(self.hosting.dealer.coin_items)))
+        arms, ties = heard[0] if heard else (None, None)
+        return held.keep(x.words, o.words, arms), arms, ties
+
+    def learn_open(self, decisions: Sequence[int], said: np.ndarray, pay: Pay | None) -> None:
+        """Learn from open decisions.  said: of which the puller shares the one-hot, since it pulled another arm."""
+        held, found = self.held, self.held.find(decisions)
+        for part in self._parts(len(decisions)):
+            session = self._session(self._clients(said[part], pay, part))
+            _note(session, "learn", decisions[part], held.arms, said[part].tolist())
+            f = self._settings.fraction_bits
+            x = Share(session, np.concatenate([decision.x for decision in found[part]], axis=2), f)
+            o = Share(session, np.concatenate([held.one_hot(decision) for decision in found[part]], axis=2), 0)
+            if said[part].any():
+                what, why = "that a decision was overridden", "another arm was pulled than predicted"
+                self.hosting.ledger.record(EVERYONE, what, int(said[part].sum()), why)
+            self._learn(session, x, o, said[part])
+            for decision in decisions[part]:
+                del held.open[decision]
+
+    def learn_given(self, rows: np.ndarray, pay: Pay | None) -> None:
+        """Learn from contexts that were not predicted, or not here."""
+        for part in self._parts(len(rows)):
+            said = np.ones(len(rows[part]), bool)
+            session = self._session(self._clients(said, pay, part))
+            _note(session, "learn", len(said), self.held.arms)
+            settings = replace(self.settings, batch=len(said))
+            x = share_contexts(session, self._blocks(rows[part]), settings)
+            o = session.constant(np.zeros((1, len(said), settings.arms), np.int64), 0)
+            self._learn(session, x, o, said)
+
+    def forget(self, decisions: Sequence[int]) -> None:
+        """Close open decisions."""
+        self.held.find(decisions)
+        _note(self._session({}), "forget", decisions)
+        self.held.forget(decisions)
+
+    def add_arm(self) -> int:
+        """A new arm's number."""
+        check_arms(len(self.held.arms) + 1)
+        settings = replace(self.settings, arms=len(self.held.arms) + 1)
+        session = self._session({})
+        _note(session, "add arm")
+        return self.held.add_arm(session, settings)
+
+    def extend(self, steps: int) -> None:
+        """Learn from so many contexts in all: more fraction bits of the state are zeros behind those it has."""
+        old = self.settings
+        if steps <= old.steps:
+            raise ArgumentError(f"this bandit was made for {old.steps:,} contexts: extend it to more, not to {steps:,}")
+        longer = lasting(replace(old, steps=1, refresh=None), steps, refreshes=self.held.sums is not None)
+        if self.held.sums is not None:
+            longer = replace(longer, refresh=min(old.refresh or steps, longer.refresh or steps))
+        session = self._session({})
+        _note(session, "extend", steps)
+        self.held.table = Share(session, self.held.table, old.state_bits).rescale(longer.state_bits).words
+        self._settings = longer
+
+    def agree_on_name(self) -> str:
+        """A word that is the same for all parties and for no other bandit: the sum of what each drew."""
+        session = self._session({})
+        return f"{int(session.run(_common_word(len(session.hosted)))):016x}"
+
+    def coins(self) -> Iterator[Choice]:
+        """Those of every predict, in order; ConfigError without a seed."""
+        dealer = self.hosting.dealer if isinstance(self.hosting, InOneProcess) else None
+        if not isinstance(dealer, MeteredDealer):
+            raise ConfigError("the coins are the dealer's secret: make the bandit with a seed to replay them")
+        return (
+            choice
+            for call, items in list(self._coins)
+            for choice in choices(dealer.coin_key, items, range(call, call + 1))
+        )
+
+    def _learn(self, session: Session, x: Share, o: Share, said: np.ndarray) -> None:
+        held, state, settings = self.held, self._state(session), replace(self.settings, batch=len(said))
+        due = held.unrefreshed + len(said) >= (settings.refresh or math.inf)
+        program = learn_from(session, state, x, o, settings, said=said)
+        session.run(labelled(session, "learn", then_refresh(session, state, program, settings) if due else program))
+        held.table, held.sums = state.table.words, None if state.sums is None else state.sums.words
+        held.learned += len(said)
+        held.unrefreshed = 0 if due else held.unrefreshed + len(said)
+
+    def _session(self, clients: dict[str, ClientProgram]) -> Session:
+        self.held.calls += 1
+        return self.hosting.session(clients, self.held.calls)
+
+    def _state(self, session: Session) -> State:
+        return State.restored(session, self.settings, self.held.words)
+
+    def _blocks(self, rows: np.ndarray) -> dict[int, np.ndarray]:
+        """Each owner's features: of all, or of the one that is here."""
+        return split(rows[None], self.hosting.parties) if self.hosting.whole else {self.hosting.hosted[0]: rows[None]}
+
+    def _clients(self, said: np.ndarray, pay: Pay | None, part: slice) -> dict[str, ClientProgram]:
+        if pay is None:
+            return {}
+        say = [Say(pay.actions[part][said].tolist(), self.held.arms)] if said.any() else []
+        return {PULLER: puller_client(say, lambda *_: None), PAYER: payer_client([pay.rewards[part]])}
+
+    def _parts(self, count: int) -> list[slice]:
+        """Rows that are learned from together; refuses more than the ranges were declared for, or a client expects."""
+        given, size = self._settings, self.learn_batch
+        steps = given.steps if given.refresh else min(given.steps, given.lasts)
+        if (wanted := self.held.learned + count) > steps:
+            most = most_steps(replace(self.settings, steps=1, refresh=None), refreshes=self.held.sums is not None)
+            cure = f"call extend(steps={min(most, max(wanted, 2 * steps))}) to learn from more"
+            if wanted > most:
+                cure = f"{most:,} is the most; make another, of scaled features and a smaller bound or a larger ridge"
+            raise RangeError(
+                f"{self.held.learned:,} contexts were learned from, {count:,} more are given, and this bandit was made "
+                f"for {steps:,}: {cure}; it predicts as before without"
+            )
+        if count > size and not self.hosting.whole:
+            raise ArgumentError(f"on a network at most {size} contexts are learned from in a call: make several")
+        return [slice(start, start + size) for start in range(0, count, size)]
+
+
+def _common_word(hosted: int) -> Rounds[np.ndarray]:
+    return (yield Open(Prg(fresh_key()).words((hosted,))))
+
+
+def _fits(settings: Settings, batch: int) -> bool:
+    try:
+        replace(settings, batch=batch)
+    except RangeError:
+        return False
+    return True
+
+
+def _note(session: Session, *facts: object) -> None:
+    """Parties that make different calls find out in the next round."""
+    if session.trail is not None:
+        session.trail.note("library", *facts)

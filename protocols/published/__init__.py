@@ -1,0 +1,1 @@
+"""What every published protocol has, once: participants, messages, sealing, Paillier."""

@@ -1,0 +1,1 @@
+"""What every program has, once: plan, simulate, launch, checkpoints, stop and resume, results, options."""

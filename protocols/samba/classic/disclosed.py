@@ -1,0 +1,57 @@
+"""Who learns what in classic SAMBA: the lines of its ledger.  Knows counts of steps and lists."""
+
+from __future__ import annotations
+
+from ..score import LocalPolicy, Select
+from .messages import COMP, CONTROLLER
+from .outcome import Outcome
+
+_MASKED = {
+    Select.LARGEST: "masked score, arms permuted: its ratio to the list's others",
+    Select.DRAW: "masked weight, arms permuted: its exact ratio to the list's others",
+}
+
+
+def customer_learned(done: Outcome) -> None:
+    """DC."""
+    done.learned("cumulative reward", 1, "it pays for the pulls")
+
+
+def order_learned(done: Outcome, why: str, role: str = "") -> None:
+    """Whoever is told what DC orders."""
+    done.learned("policy and budget", 1, why, role)
+
+
+def controller_learned(done: Outcome, policy: LocalPolicy, steps: int) -> None:
+    """The Controller, in so many steps that choose."""
+    if policy.may_explore:
+        done.learned("whether a step explores", steps, "owners then send no scores")
+
+
+def comp_learned(done: Outcome, policy: LocalPolicy, arms: int, steps: int, explored: int) -> None:
+    """Comp, in so many steps that choose; a list of a step that explores has no scores."""
+    if policy.may_explore:
+        done.learned("whether a step explores", steps, "it then points at any place")
+    for select in policy.selects:
+        done.learned(_MASKED[select], (steps - explored) * arms, "it selects among them")
+    done.learned("place of the selected arm, arms permuted", steps * policy.iterations, "it selects it")
+
+
+def owners_learned(done: Outcome, policy: LocalPolicy, rows: range, steps: int) -> None:
+    """Each owner of `rows`, in so many steps that choose; all know which of them explore."""
+    for owner in rows:
+        role = f"owner {owner}"
+        if policy.may_explore:
+            done.learned("whether a step explores", steps, "it sends no score then", role)
+        updates = steps * (policy.iterations - 1)
+        done.learned("whether its score is the largest", updates, "its own probability moves", role)
+        done.learned("whether it is pulled", steps, "it pulls its arm", role)
+
+
+def earlier(policy: LocalPolicy, arms: int, steps: int, explored: int) -> list[Outcome]:
+    """What was learned in an earlier sitting of so many steps that chose; DC learned nothing yet."""
+    controller, comp, owners = Outcome(CONTROLLER), Outcome(COMP), Outcome("owners")
+    controller_learned(controller, policy, steps)
+    comp_learned(comp, policy, arms, steps, explored)
+    owners_learned(owners, policy, range(arms), steps)
+    return [controller, comp, owners]

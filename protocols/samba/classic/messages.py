@@ -1,0 +1,182 @@
+"""What the participants of classic SAMBA send each other, as bytes of fixed sizes.  Knows layouts; no protocol.
+
+    head: magic, version, kind, iteration, rows, step, length of the rest
+
+A process that hosts several owners sends all their messages as one: `rows` of them, side by side.  What does not fit is
+refused with the sender's name.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from dataclasses import asdict, dataclass
+from enum import IntEnum
+from typing import NamedTuple
+
+import numpy as np
+
+from mpc.errors import ConfigError, Desync
+
+from ...published.paillier import Integer, PublicKey
+from ..policies import local_policy
+from ..score import LocalPolicy
+
+HEAD = struct.Struct("<4sBBBxIQI")
+_MAGIC = b"MBsa"
+_VERSION = 1
+_ORDER = struct.Struct("<QIQI")
+_REFUSAL = struct.Struct("<BIQ")
+
+CONTROLLER, COMP, CUSTOMER = "Controller", "Comp", "DC"
+
+
+def owners_name(rows: range) -> str:
+    """Of a participant that hosts these owners."""
+    return f"owner {rows.start}" if len(rows) == 1 else f"owners {rows.start} to {rows.stop - 1}"
+
+
+class Kind(IntEnum):
+    """What a message is."""
+
+    ORDER = 1
+    SCORES = 2
+    EXPLORE = 3
+    ANSWERS = 4
+    REFUSED = 5
+    STOP = 6
+    SUMS = 7
+
+
+class Why(IntEnum):
+    """Why Comp refuses a list."""
+
+    FORGED = 1
+    REPLAYED = 2
+    UNFIT = 3
+    ALL_ZERO = 4
+    SLOTS = 5
+
+
+class Message(NamedTuple):
+    """A message that is one of those that are due."""
+
+    kind: Kind
+    sender: str
+    rest: bytes
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A policy by its name and constants, as DC orders it."""
+
+    name: str
+    eps: float = 0.1
+    tau: float = 0.06
+    beta: float = 0.1
+
+    def policy(self) -> LocalPolicy:
+        """As owners play it."""
+        return local_policy(self.name, eps=self.eps, tau=self.tau, beta=self.beta)
+
+
+@dataclass(frozen=True)
+class Order:
+    """What DC orders, and the Controller passes on.  start: steps that were done in an earlier sitting."""
+
+    spec: Spec
+    budget: int
+    key: PublicKey
+    arms: int = 0
+    start: int = 0
+
+
+def pack(kind: Kind, rest: bytes = b"", *, t: int = 0, iteration: int = 0, rows: int = 0) -> bytes:
+    """A message."""
+    return HEAD.pack(_MAGIC, _VERSION, kind, iteration, rows, t, len(rest)) + rest
+
+
+def unpack(raw: bytes, sender: str, *kinds: Kind, t: int = 0, iteration: int = 0, rows: int = 0) -> Message:
+    """A message of one of these kinds; where it belongs to a step, of this one and of this iteration."""
+    if len(raw) < HEAD.size:
+        raise Desync(f"{sender} sent {len(raw)} bytes where {_names(kinds)} is due: the message is truncated")
+    magic, version, number, has_iteration, has_rows, has_t, length = HEAD.unpack_from(raw)
+    if magic != _MAGIC or version != _VERSION:
+        raise Desync(
+            f"{sender} sent no message of this version where {_names(kinds)} is due: run the same release everywhere"
+        )
+    if len(raw) - HEAD.size != length:
+        raise Desync(f"{sender} sent {len(raw) - HEAD.size} of {length} bytes of a message: the message is truncated")
+    kind = _KINDS.get(number)
+    if kind not in kinds:
+        name = f"kind {number}" if kind is None else kind.name
+        raise Desync(f"{sender} sent {name} where {_names(kinds)} is due: run the same release everywhere")
+    if kind in _OF_A_STEP and (has_t != t or has_iteration != iteration):
+        older = "a replay" if (has_t, has_iteration) < (t, iteration) else "run the same release everywhere"
+        raise Desync(
+            f"{sender} sent {kind.name} of step {has_t}, iteration {has_iteration}, where step {t}, iteration "
+            f"{iteration}, is due: {older}"
+        )
+    if kind in _BY_ROW and has_rows != rows:
+        raise Desync(f"{sender} sent {kind.name} of {has_rows} owners where those of {rows} are due")
+    return Message(kind, sender, raw[HEAD.size :])
+
+
+_KINDS = {kind.value: kind for kind in Kind}
+_OF_A_STEP = {Kind.SCORES, Kind.EXPLORE, Kind.ANSWERS, Kind.REFUSED}
+_BY_ROW = {Kind.SCORES, Kind.EXPLORE, Kind.ANSWERS, Kind.SUMS}
+
+
+def _names(kinds: tuple[Kind, ...]) -> str:
+    return " or ".join(kind.name for kind in kinds)
+
+
+def pack_order(order: Order) -> bytes:
+    """Numbers, the policy as JSON, DC's public key."""
+    spec = json.dumps(asdict(order.spec)).encode()
+    numbers = _ORDER.pack(order.budget, order.arms, order.start, len(spec))
+    return pack(Kind.ORDER, numbers + spec + order.key.to_bytes())
+
+
+def order_of(message: Message, bits: int) -> Order:
+    """What `pack_order` packed; the key is to have `bits`."""
+    try:
+        budget, arms, start, length = _ORDER.unpack_from(message.rest)
+        spec = Spec(**json.loads(message.rest[_ORDER.size : _ORDER.size + length]))
+    except (struct.error, ValueError, TypeError) as error:
+        raise Desync(f"{message.sender} sent an ORDER that cannot be read: run the same release everywhere") from error
+    raw = message.rest[_ORDER.size + length :]
+    return Order(spec, budget, PublicKey.from_bytes(raw, bits=bits, sender=CUSTOMER), arms, start)
+
+
+def pack_refusal(why: Why, place: int, more: int, *, t: int, iteration: int) -> bytes:
+    """Comp cannot use the message at `place`.  more: the step it was made for, or how many there are."""
+    return pack(Kind.REFUSED, _REFUSAL.pack(why, place, more), t=t, iteration=iteration)
+
+
+def refusal_of(message: Message) -> tuple[Why, int, int]:
+    """What `pack_refusal` packed."""
+    why, place, more = _REFUSAL.unpack(message.rest)
+    return Why(why), place, more
+
+
+def rows_of(message: Message, rows: int, width: int, slots: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """(rows,) slots, where there are any, and (rows, width) bytes."""
+    start = 2 * rows if slots else 0
+    if len(message.rest) != start + rows * width:
+        raise Desync(
+            f"{message.sender} sent {len(message.rest)} bytes of {message.kind.name} where {start + rows * width} are "
+            "due: the message is truncated, or its policy is another"
+        )
+    named = np.frombuffer(message.rest, "<u2", rows if slots else 0)
+    return named, np.frombuffer(message.rest, np.uint8, offset=start).reshape(rows, width)
+
+
+def ciphertexts_of(message: Message, key: PublicKey, count: int) -> list[Integer]:
+    """As many of Paillier's as are due."""
+    if len(message.rest) != count * key.ciphertext_bytes:
+        raise ConfigError(
+            f"{message.sender} sent {len(message.rest)} bytes of {message.kind.name} where {count} ciphertexts of "
+            f"{key.ciphertext_bytes} bytes are due: give all participants the same key size"
+        )
+    return key.unpack(message.rest, sender=message.sender)

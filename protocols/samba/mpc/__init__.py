@@ -1,0 +1,1 @@
+"""SAMBA on shares: owners are clients of the computing parties."""

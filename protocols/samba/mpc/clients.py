@@ -1,0 +1,151 @@
+"""The clients of the computing parties: a host, which plays a block of owners, and the customer.
+
+A host knows its own owners' pulls, rewards and noise, and the seed by which all owners explore in the same steps.  Its
+rows travel together; no owner's row reads another's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from bandits.samba.coins import CommonCoins, Seeds, owner_noise
+from bandits.samba.rewards import BernoulliArms
+from mpc.client import ClientProgram, Receive, Send
+from mpc.errors import ConfigError, RangeError
+
+from ..score import Owners, Pay
+from .settings import Settings
+
+_HALF = (1 << 64) - 1
+
+
+class Due(NamedTuple):
+    """Words that are computed and not yet answered."""
+
+    t: int
+    iteration: int
+    words: np.ndarray
+
+
+class Host:
+    """The owners of one block.
+
+    common: the seed of what all owners draw alike.  noise: a stream for each owner.  pay: what their arms pay.
+    done: pulls of the whole game that these owners know the end of.
+    """
+
+    def __init__(
+        self, settings: Settings, block: range, *, common: bytes, noise: Sequence[np.random.Generator], pay: Pay
+    ) -> None:
+        self.settings = settings
+        self.owners = Owners(settings.local, block, settings.arms, noise=noise, pay=pay)
+        self.done = 0
+        self._common = CommonCoins(common)
+        self._due: Due | None = None
+
+    @classmethod
+    def simulated(cls, settings: Settings, block: range, seeds: Seeds, arms: BernoulliArms) -> Host:
+        """Owners whose arms are simulated, with all seeds in one hand."""
+
+        def pay(arm: int, t: int) -> int:
+            return arms.reward(seeds.rewards, arm, t)
+
+        noise = [owner_noise(seeds.noise, arm) for arm in block]
+        return cls(settings, block, common=seeds.common, noise=noise, pay=pay)
+
+    def words(self, t: int, iteration: int) -> np.ndarray:
+        """What the owners share: their words, or 0 in a step that explores.  Asked again, the same.
+
+        Words are computed in such a step as well, so that it takes as long; policies that explore draw no noise.
+        """
+        due, settings = self._due, self.settings
+        if due is None or (due.t, due.iteration) != (t, iteration):
+            words = self.owners.words(t, iteration, settings.fraction_bits(iteration))
+            self._check(words, t, iteration)
+            chance = settings.local.explores(t)
+            if chance > 0.0 and self._common.explore(t, chance):
+                words = np.zeros_like(words)
+            due = self._due = Due(t, iteration, words)
+        return due.words
+
+    def told(self, bits: np.ndarray, t: int, iteration: int) -> None:
+        """Each owner's own bit."""
+        self.owners.told(bits, t, iteration)
+        if iteration == self.settings.local.iterations:
+            self.done = t
+
+    def first_pulls(self) -> None:
+        """Steps 1 to K."""
+        self.owners.first_pulls()
+        self.done = self.settings.arms
+
+    def _check(self, words: np.ndarray, t: int, iteration: int) -> None:
+        limit = 1 << (self.settings.score_bits(iteration) - 1)
+        if words.min() < 0 or words.max() >= limit:
+            owner = int(self.owners.mine.numbers[int(np.argmax((words < 0) | (words >= limit)))])
+            raise RangeError(
+                f"owner {owner}'s score at step {t} leaves the range that {self.settings.policy} declares for "
+                f"{self.settings.budget:,} pulls: declare a larger one"
+            )
+
+    def state(self) -> dict[str, np.ndarray]:
+        """All that these owners go on from."""
+        due = self._due or Due(0, 0, np.zeros(len(self.owners.pulls), np.int64))
+        return {
+            **self.owners.state(), "noise": np.stack([_packed(stream) for stream in self.owners.mine.noise]),
+            "due": due.words, "at": np.array([self.done, due.t, due.iteration]),
+        }  # fmt: skip
+
+    def restore(self, state: Mapping[str, np.ndarray]) -> None:
+        """Go on from what `state` gave."""
+        if not {"noise", "due", "at"} <= set(state) or len(state["noise"]) != len(self.owners.mine.noise):
+            raise ConfigError("what was kept is of other owners or of another policy: start the run again")
+        self.owners.restore(state)
+        for stream, kept in zip(self.owners.mine.noise, state["noise"]):
+            _unpack(stream, kept)
+        self.done, t, iteration = state["at"].tolist()
+        self._due = Due(t, iteration, state["due"])
+
+
+def host(own: Host, *, keep: Callable[[Host], bool] | None = None) -> ClientProgram:
+    """Plays what is left of the game, and shares the sums at the end.
+
+    keep: called when a pull is over; says whether to stop there.
+    """
+    settings, rows = own.settings, len(own.owners.pulls)
+    if not own.done:
+        own.first_pulls()
+        if keep is not None and keep(own):
+            return
+    for t in range(own.done + 1, settings.budget + 1):
+        for iteration in range(1, settings.local.iterations + 1):
+            yield Send(own.words(t, iteration))
+            own.told((yield Receive((rows,))), t, iteration)
+        if keep is not None and keep(own):
+            return
+    yield Send(own.owners.sums)
+
+
+def customer(told: list[int]) -> ClientProgram:
+    """DC: learns the sum of all rewards."""
+    told.append(int((yield Receive(()))))
+
+
+def _packed(stream: np.random.Generator) -> np.ndarray:
+    """The state of a PCG64 stream, as words."""
+    state = stream.bit_generator.state
+    words = []
+    for number in (state["state"]["state"], state["state"]["inc"]):
+        words += [number & _HALF, number >> 64]
+    return np.array([*words, state["has_uint32"], state["uinteger"]], np.uint64)
+
+
+def _unpack(stream: np.random.Generator, words: np.ndarray) -> None:
+    low, high, inc_low, inc_high, has, rest = words.tolist()
+    stream.bit_generator.state = {
+        "bit_generator": "PCG64", "state": {"state": high << 64 | low, "inc": inc_high << 64 | inc_low},
+        "has_uint32": has, "uinteger": rest,
+    }  # fmt: skip

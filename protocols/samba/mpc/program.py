@@ -1,0 +1,70 @@
+"""SAMBA on shares: a step in 4 rounds for up to 32 arms, in 10 for more; a weighted draw takes 4.
+
+    owner i                       computing parties                 DC
+    word of its score  -------->  [o] = argmax, or a draw
+    o_i                <--------
+    if o_i = 1, pull; then the next step, and after the last one
+    s_i                -------->  [sum of s_i]  ----------------->  sum
+
+Words are integers: a score with 40 fraction bits, a weight of a draw with 30.  Owners are clients of the parties; a
+host plays a block of neighbouring owners over one link, and its rows travel in one message.
+
+Ties are broken by a dealt permutation that nobody knows.  In a step that explores, which follows from a seed that the
+owners have in common, every owner shares the word 0: then the permutation alone decides, and the parties see a step
+like any other.  Softmax is a race, the argmax of m / tau plus each owner's own Gumbel noise.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mpc import ops
+from mpc.rounds import Input, Reveal, Rounds
+from mpc.session import Session
+from mpc.share import Share
+
+from ..score import Select
+from .settings import COIN_BITS, WEIGHT_BITS, Settings
+
+CUSTOMER = "DC"
+TOTAL, BUYS = "cumulative reward", "it pays for the pulls"
+PULLED, PULLS = "whether it is pulled", "it pulls its arm"
+CHOSEN, MOVES = "whether its score is the largest", "its own probability moves"
+
+
+def step(session: Session, settings: Settings) -> Rounds[None]:
+    """One choice: each iteration takes words from all owners, and gives each its own bit.
+
+    Needs: words as `Settings.score_bits` has them, which each owner checks.
+    Cost:  as `select`; 2 hops for each host and iteration.
+    Opens: as `argmax`, `argmax_tournament` and `draw`.  Reveals: to each owner its bits.
+    """
+    last = settings.local.iterations
+    for iteration in range(1, last + 1):
+        parts = yield tuple(Input(role, (len(block),)) for role, block in zip(settings.roles, settings.blocks))
+        words = parts[0].words if len(parts) == 1 else np.concatenate([part.words for part in parts], axis=-1)
+        o = yield from select(session, Share(session, words, 0), settings, iteration)
+        what, why = (PULLED, PULLS) if iteration == last else (CHOSEN, MOVES)
+        yield tuple(
+            Reveal(o[block.start : block.stop], to=role, what=what, why=why)
+            for role, block in zip(settings.roles, settings.blocks)
+        )
+
+
+def select(session: Session, words: Share, settings: Settings, iteration: int) -> Rounds[Share]:
+    """[one-hot of the selected arm].  Cost: 4 rounds; 10 for an argmax of more than 32 arms; none for one arm."""
+    if settings.local.selects[iteration - 1] is Select.DRAW:
+        return (yield from ops.draw(session, words, weight_bits=WEIGHT_BITS, coin_bits=COIN_BITS))
+    bits = settings.score_bits(iteration)
+    if settings.tournament:
+        return (yield from ops.argmax_tournament(session, words, score_bits=bits, group=settings.group))
+    return (yield from ops.argmax(session, words, score_bits=bits))
+
+
+def pay_out(settings: Settings) -> Rounds[None]:
+    """Tell the customer what all pulls paid.  Cost: 1 hop for each host, and 1."""
+    parts = yield tuple(Input(role, (len(block),)) for role, block in zip(settings.roles, settings.blocks))
+    total = parts[0].sum()
+    for part in parts[1:]:
+        total = total + part.sum()
+    yield Reveal(total, to=CUSTOMER, what=TOTAL, why=BUYS)
