@@ -82,18 +82,19 @@ def join(timeout: float | None = None, *, clients: int = 0) -> Transport:
     )
 
 
-def join_as_client(*, clients: int = 0) -> ClientLink:
+def join_as_client(timeout: float | None = None, *, clients: int = 0) -> ClientLink:
     """The link of this launched client; under torchrun the last `clients` ranks are clients."""
     here = place()
+    limit = timeout if timeout is not None else DEFAULT_TIMEOUT if here is None else here.timeout
     if here is not None and here.transport == "gloo" and here.node >= here.parties - clients:
         from .net.gloo import GlooClient
 
-        return GlooClient(clients=clients, timeout=here.timeout)
+        return GlooClient(clients=clients, timeout=limit)
     if here is None or here.transport != "tcp" or here.node < here.parties:
         raise ConfigError("this process is no launched client: name it in launch(clients=...)")
     end_with_launcher(here)
     addresses = [(host, port) for host, port in here.addresses]
-    return TcpClient.join(here.node, addresses, token=bytes.fromhex(here.token), timeout=here.timeout)
+    return TcpClient.join(here.node, addresses, token=bytes.fromhex(here.token), timeout=limit)
 
 
 def own_command(module: str, *arguments: str) -> list[str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -18,7 +19,7 @@ from .correlations import Correlation, Source
 from .errors import ConfigError, RangeError, told_to_peers
 from .exchange import Exchange, Listener
 from .ledger import EVERYONE, Ledger
-from .meter import Meter
+from .meter import Cost, Meter
 from .net.memory import Memory
 from .net.transport import Transport
 from .pairs import PairStreams, agree_on_pairs
@@ -83,6 +84,16 @@ class Session:
     def round(self) -> int:
         """How many rounds have been played."""
         return self._exchange.round
+
+    def counted(self) -> dict[str, Any]:
+        """Cost and ledger so far, as JSON takes them; `resume` takes them back."""
+        return {"cost": asdict(self.meter.total), "ledger": [asdict(entry) for entry in self.ledger]}
+
+    def resume(self, cost: Mapping[str, Any], ledger: Sequence[Mapping[str, Any]]) -> None:
+        """Go on counting from there."""
+        self.meter.total = Cost(**cost)
+        for entry in ledger:
+            self.ledger.record(**entry)
 
     def draw(self, item: Correlation) -> tuple[np.ndarray, ...]:
         """The next correlated randomness, as arrays (hosted, *shape)."""

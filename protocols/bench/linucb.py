@@ -22,11 +22,10 @@ from bandits.oful import Confidence
 from offline import deal
 
 from ..linucb_ds.classic.run import play_classic
-from ..linucb_ds.mpc.launch import Launch, launched
-from ..linucb_ds.mpc.roles import draws_of
-from ..linucb_ds.mpc.run import Run
+from ..linucb_ds.mpc.run import Outsourced, Run
 from ..linucb_ds.mpc.settings import Settings
-from ..linucb_ds.mpc.simulate import plan_of
+from ..run.launch import Processes, launch
+from ..run.rehearsal import rehearse
 from .measure import time_dealing
 from .report import machine
 
@@ -79,8 +78,7 @@ def measure(*, quick: bool) -> tuple[list[Row], LongRun]:
     _say(f"d = {LONG_SIZE[0]}, K = {LONG_SIZE[1]}, {pulls:,} pulls")
     problem = problem_of(*LONG_SIZE)
     started = time.perf_counter()
-    with tempfile.TemporaryDirectory(prefix="masked-") as scratch:
-        launched(problem, Settings.of(problem, pulls), Launch(PARTIES, 1), Path(scratch))
+    launch(Outsourced(Settings.of(problem, pulls), PARTIES, 1, problem), Processes())
     return rows, LongRun(*LONG_SIZE, pulls, time.perf_counter() - started)
 
 
@@ -100,7 +98,7 @@ def _row(dim: int, arms: int, bits: int, *, quick: bool) -> Row:
     own = [
         (
             1e3 * run.seconds / pulls, run.cost.rounds / pulls, run.cost.opened_bytes / pulls, dealing / 1e3,
-            run.offline_bytes // draws_of(run.settings),
+            run.offline_bytes // Outsourced(run.settings, PARTIES, 1).draws(),
         )
         for run, dealing in ((shown, shown_dealing), (hidden, hidden_dealing))
     ]  # fmt: skip
@@ -109,14 +107,13 @@ def _row(dim: int, arms: int, bits: int, *, quick: bool) -> Row:
 
 def on_shares(problem: LinearProblem, settings: Settings) -> tuple[Run, float]:
     """A launched run from material dealt before, and the dealer's microseconds a pull."""
-    plan = plan_of(settings, PARTIES)
+    program = Outsourced(settings, PARTIES, 1, problem)
+    plan = rehearse(program).plan
     with tempfile.TemporaryDirectory(prefix="masked-") as name:
         folder = Path(name)
-        deal(plan, draws_of(settings), folder / "material", block_steps=20)
+        deal(plan, program.draws(), folder / "material", block_steps=20)
         os.sync()  # or the kernel writes the material back while the parties are timed
-        (folder / "run").mkdir()
-        how = Launch(PARTIES, 1, material=folder / "material")
-        return launched(problem, settings, how, folder / "run"), time_dealing(plan)
+        return launch(program, Processes(material=folder / "material")), time_dealing(plan)
 
 
 def as_json(rows: list[Row], long: LongRun) -> str:

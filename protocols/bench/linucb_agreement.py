@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -27,8 +28,9 @@ from mpc.errors import ConfigError, MaskedError
 
 from ..linucb_ds.classic.run import play_classic
 from ..linucb_ds.mpc.replay import replayed
+from ..linucb_ds.mpc.run import Outsourced, pulled
 from ..linucb_ds.mpc.settings import Settings
-from ..linucb_ds.mpc.simulate import Simulation
+from ..run.simulate import Simulation
 
 SIZES = ((3, 15), (5, 50), (18, 6))
 PARTIES = 2
@@ -92,10 +94,10 @@ def classic(problem: LinearProblem, budget: int, seed: int, bits: int) -> Beside
 def shown(problem: LinearProblem, budget: int, seed: int) -> Beside:
     """On shares, arms shown."""
     settings = Settings.of(problem, budget)
-    simulation = Simulation(problem, settings, parties=PARTIES, seed=seed)
+    simulation = Simulation(Outsourced(settings, PARTIES, seed, problem), seed=seed)
     for _ in range(budget):
         simulation.turn()
-    run, coins = simulation.result(), _coins(simulation)
+    run, coins = simulation.result(), _coins(simulation, settings)
     assert run.arms is not None and run.reference is not None
     exact = run.arms == run.reference.arms and run.word == run.reference.word
     return _beside(
@@ -106,10 +108,10 @@ def shown(problem: LinearProblem, budget: int, seed: int) -> Beside:
 def hidden(problem: LinearProblem, budget: int, seed: int) -> Beside:
     """On shares, arms hidden."""
     settings = Settings.of(problem, budget, hide=True)
-    simulation = Simulation(problem, settings, parties=PARTIES, seed=seed)
+    simulation = Simulation(Outsourced(settings, PARTIES, seed, problem), seed=seed)
     for _ in range(budget):
         simulation.turn()
-    run, coins, arms = simulation.result(), _coins(simulation), simulation.pulled()
+    run, coins, arms = simulation.result(), _coins(simulation, settings), pulled(simulation.player)
     exact = rounded(problem, settings.scales)
     x, theta = words(exact.arms, settings.scales.arm), words(exact.theta, settings.scales.theta)
     paid = sum((x[arms] @ theta).tolist()) + sum(words(coins.noise, settings.scales.reward).tolist())
@@ -191,8 +193,8 @@ def _beside(
     return Beside(exact, gap, min(pull.gap for pull in pulls), precise)
 
 
-def _coins(simulation: Simulation) -> Coins:
-    return replayed(simulation.settings, simulation.seed, simulation.dealer.coin_key, simulation.plan.items)
+def _coins(simulation: Simulation[Any], settings: Settings) -> Coins:
+    return replayed(settings, simulation.seed, simulation.dealer.coin_key, simulation.rehearsed.turn)
 
 
 def _movies(folder: Path, dim: int, arms: int, user: int) -> LinearProblem:

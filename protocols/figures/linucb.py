@@ -28,8 +28,9 @@ from mpc.errors import ConfigError
 from ..bench.linucb import on_shares
 from ..linucb_ds.classic.messages import Role
 from ..linucb_ds.classic.run import ClassicRun, play_classic
+from ..linucb_ds.mpc.run import Outsourced
 from ..linucb_ds.mpc.settings import Settings
-from ..linucb_ds.mpc.simulate import simulate
+from ..run.simulate import simulate
 from .linucb_plots import draw
 from .units import Rows, Unit, collect, keeping, make, write_csv
 
@@ -193,7 +194,7 @@ def rewards(size: Size, policy: Policy, user: int) -> Rows:
     average = float((problem.arms @ problem.theta).mean())
     rows: Rows = []
     for pulls in (5, 10) if size.quick else (25, 50, 100, 200, 400):
-        run = simulate(problem, Settings.of(problem, pulls), parties=2, seed=user)
+        run = simulate(Outsourced(Settings.of(problem, pulls), 2, user, problem), seed=user)
         coins = Coins.draw(user, budget=pulls, arms=arms, size=problem.exploration.noise)
         plain = sum(pull.reward for pull in play(OFUL(problem.arms, problem.exploration), problem, coins))
         rows.append({

@@ -24,11 +24,12 @@ from bandits.fixed_point import Scales, reals, rounded, words
 from bandits.linear_problem import LinearProblem
 from mpc.rounds import Open, Request
 
+from ..run.simulate import Simulation, simulate
 from .classic.run import play_classic
 from .mpc.player import HiddenArms
 from .mpc.replay import own_coins, replayed
+from .mpc.run import Outsourced, pulled
 from .mpc.settings import Settings
-from .mpc.simulate import Simulation, simulate
 
 KEY_BITS = 256  # the attacks leave keys alone: short ones are as good
 _PRECISE = Scales(40, 40, 40)
@@ -74,7 +75,7 @@ def classic(problem: LinearProblem, budget: int, seed: int) -> Attacked:
 def shown(problem: LinearProblem, budget: int, seed: int) -> Attacked:
     """On shares, arms shown to the computing parties."""
     settings = Settings.of(problem, budget)
-    run, coins = simulate(problem, settings, parties=2, seed=seed), own_coins(settings, seed)
+    run, coins = simulate(Outsourced(settings, 2, seed, problem), seed=seed), own_coins(settings, seed)
     assert run.arms is not None
     return Attacked(None, cosine(estimate(settings.arms, run.arms, coins.noise, problem.exploration), problem.theta))
 
@@ -117,15 +118,15 @@ class HiddenView:
                 opened.append(np.concatenate([[0.0], differences * _UNIT]))
 
         settings = Settings.of(problem, budget, hide=True)
-        simulation = Simulation(problem, settings, parties=2, seed=seed, listener=listener)
+        simulation = Simulation(Outsourced(settings, 2, seed, problem), seed=seed, listener=listener)
         for _ in range(budget):
             simulation.turn()
         simulation.player.finish()
         assert isinstance(simulation.player, HiddenArms)
         assert len(opened) == budget, "one comparison of all pairs a pull"
         self.lists = np.array(opened[1:])
-        self.pulled = np.array(simulation.pulled())
-        self.noise = replayed(settings, seed, simulation.dealer.coin_key, simulation.plan.items).noise
+        self.pulled = np.array(pulled(simulation.player))
+        self.noise = replayed(settings, seed, simulation.dealer.coin_key, simulation.rehearsed.turn).noise
         self.own_arms = np.array([int(onehot[party].argmax()) for onehot in simulation.player.chosen])
 
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import argparse
 import math
-import tempfile
+from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
-from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -21,58 +19,98 @@ from bandits.spectral import neighbour_graph, spectral_problem
 from mpc.errors import ConfigError
 from offline import Plan
 
-from ..commands.operation import natural
-from ..run.folder import check_picture, reserved
-from ..run.interrupt import Interrupt
-from ..run.keeping import Keep
-from ..run.outcome import said_when_stopped, save_result, show
-from ..run.progress import Progress
+from ..run.command import CLASSIC, MPC, System
+from ..run.command import register as register_system
+from ..run.folder import Keep
+from ..run.program import Program
+from ..run.rehearsal import rehearse
+from ..run.report import Report
 from .classic.run import play_classic
-from .mpc.launch import Launch, launched
-from .mpc.run import Run
+from .mpc.run import Outsourced, Run
 from .mpc.settings import Settings
-from .mpc.simulate import plan_of, simulate
+from .mpc.shown import CUSTOMER, OWNER
 from .report import classic_document, classic_text, document, text
 
 LINUCB, SPECTRAL = "linucb-ds", "spectralucb-ds"
-CLASSIC, MPC = "classic", "mpc"
 MOVIELENS, NORMAL = "movielens", "normal"
 _EXAMPLES = """examples:
-  masked {how} {program} --arms-file arms.npy --theta theta.npy --budget 200
-  masked {how} {program} --data movielens --data-dir DIR --dim 5 --arms 50 --user 7 --budget 200
-  masked {how} {program} ... --hide-arms                on shares, and nobody learns an arm
-  masked {how} {program} ... --mode classic --bits 2048  the published protocol, with Paillier
-  masked {how} {program} ... --budget 5000 --out runs/a  Ctrl-C, then the same with --resume
-  masked {how} {program} ... --json                     one JSON document for other tools
+  masked {how} {name} --arms-file arms.npy --theta theta.npy --budget 200
+  masked {how} {name} --data movielens --data-dir DIR --dim 5 --arms 50 --user 7 --budget 200
+  masked {how} {name} ... --hide-arms                on shares, and nobody learns an arm
+  masked {how} {name} ... --mode classic --bits 2048  the published protocol, with Paillier
+  masked {how} {name} ... --budget 5000 --out runs/a  Ctrl-C, then the same with --resume
+  masked {how} {name} ... --json                     one JSON document for other tools
 """
 
 
-class Played(NamedTuple):
-    """A run's document and text, and what its reference was paid, where one was played."""
+class LinUCBDS(System):
+    """LinUCB-DS."""
 
-    facts: dict[str, Any]
-    text: str
-    rewards: Sequence[float] | None
-    title: str
+    name = LINUCB
+    summary = "LinUCB that its owner outsources"
+    about = "LinUCB, outsourced: {more}."
+    examples, step, modes = _EXAMPLES, "pull", (CLASSIC, MPC)
+    untold = ", before DC was told anything"
+
+    def add_options(self, parser: ArgumentParser, *, processes: bool) -> None:
+        """The problem, and the size of keys."""
+        add_problem(parser, self.name)
+        parser.add_argument("--bits", type=int, default=2048, help="of the keys of mode classic (2048)")
+
+    def check(self, options: Namespace) -> None:
+        """What argparse does not know."""
+        if options.budget < 1:
+            raise ConfigError(f"a budget is at least 1 pull, not {options.budget}")
+        if options.mode == CLASSIC and options.hide_arms:
+            raise ConfigError("--hide-arms is of --mode mpc: in the published protocol P knows the arms it pulls")
+        if options.mode == CLASSIC and options.resume:
+            raise ConfigError("--resume is of --mode mpc: keys are never written, so a classic run starts anew")
+
+    def clients(self, options: Namespace, *, processes: bool) -> tuple[str, ...]:
+        """DO and DC."""
+        return OWNER, CUSTOMER
+
+    def program(self, options: Namespace, *, processes: bool) -> Outsourced:
+        """On shares."""
+        return program_of(options, self.name)
+
+    def report(self, options: Namespace, program: Program[Any], run: Run) -> Report:
+        """Rewards are nobody's to see: what is drawn is the reference."""
+        settings, reference = run.settings, run.reference
+        shown = "arms hidden" if settings.hide else "arms shown"
+        title = f"{settings.count} arms, d = {settings.dim}, {run.parties} parties, {shown}"
+        rewards = None if reference is None else reference.rewards
+        assert isinstance(program, Outsourced)
+        facts = {"program": self.name, **document(run)}
+        return _report(facts, text(run), program.problem, rewards, run.cumulative_reward, title)
+
+    def classic(
+        self, options: Namespace, keep: Keep | None, *, processes: bool, watch: Callable[[int], None]
+    ) -> Report:
+        """As published, with Paillier."""
+        problem = problem_of(options, self.name)
+        run = play_classic(
+            problem, options.budget, seed=options.seed, noise=Noise(options.noise_kind), bits=options.bits,
+            processes=processes, watch=watch, timeout=options.timeout or 60.0,
+        )  # fmt: skip
+        rewards = [math.ldexp(pull.reward, -run.scales.reward) for pull in run.reference.pulls]
+        title = f"{len(problem.arms)} arms, d = {problem.dim}, keys of {run.bits} bits"
+        facts = {"program": self.name, **classic_document(run, seed=options.seed)}
+        return _report(facts, classic_text(run), problem, rewards, run.cumulative_reward, title)
 
 
-Player = Callable[[argparse.Namespace, LinearProblem, "Keep | None"], Played]
-"""Plays a run in one mode."""
+class SpectralUCBDS(LinUCBDS):
+    """SpectralUCB-DS."""
+
+    name = SPECTRAL
+    summary = "SpectralUCB on a graph of the arms, outsourced"
+    about = "SpectralUCB on a graph of the arms, outsourced: {more}."
 
 
 def register(run: Any, launch: Any) -> None:
     """Add both programs to `run` and `launch`."""
-    for program, what in ((LINUCB, "LinUCB"), (SPECTRAL, "SpectralUCB on a graph of the arms")):
-        for programs, how, more in (
-            (run, "run", "all roles in this process"),
-            (launch, "launch", "a process for each role"),
-        ):
-            parser = programs.add_parser(
-                program, help=f"{what} that its owner outsources", description=f"{what}, outsourced: {more}.",
-                epilog=_EXAMPLES.format(how=how, program=program),
-                formatter_class=argparse.RawDescriptionHelpFormatter,
-            )  # fmt: skip
-            _options(parser, program, processes=how == "launch")
+    for system in (LinUCBDS(), SpectralUCBDS()):
+        register_system(system, run, launch)
 
 
 def add_problem(parser: argparse.ArgumentParser, program: str) -> None:
@@ -105,38 +143,16 @@ def add_problem(parser: argparse.ArgumentParser, program: str) -> None:
     run.add_argument("--parties", type=int, default=2, help="computing parties of mode mpc (2)")
 
 
+def program_of(options: argparse.Namespace, program: str) -> Outsourced:
+    """What the options mean on shares."""
+    problem = problem_of(options, program)
+    settings = Settings.of(problem, options.budget, noise=Noise(options.noise_kind), hide=options.hide_arms)
+    return Outsourced(settings, options.parties, getattr(options, "seed", 0), problem)
+
+
 def planned(options: argparse.Namespace, program: str) -> Plan:
     """What a pull on shares draws; where arms are shown, every pull but the first."""
-    return plan_of(_settings(options, problem_of(options, program)), options.parties)
-
-
-def _options(parser: argparse.ArgumentParser, program: str, *, processes: bool) -> None:
-    add_problem(parser, program)
-    parser.add_argument("--mode", choices=[CLASSIC, MPC], default=MPC, help="as published, or on shares (mpc)")
-    parser.add_argument(
-        "--seed", type=natural, default=1, help="of the first arm and the noise; in 'run' of everything (1)"
-    )
-    parser.add_argument("--bits", type=int, default=2048, help="of the keys of mode classic (2048)")
-    kept = parser.add_argument_group("what is kept")
-    kept.add_argument("--out", type=Path, help=f"folder of results and checkpoints (runs/{program}; none with --json)")
-    kept.add_argument("--checkpoint-every", type=int, default=100, metavar="N", help="pulls between two (100)")
-    kept.add_argument(
-        "--resume",
-        action="store_true",
-        help="go on from the last checkpoint in --out; without it a new run discards what is there",
-    )
-    kept.add_argument("--plot", type=Path, help="write the reference's reward curve to this picture as well")
-    kept.add_argument("--json", action="store_true", help="print one JSON document instead of text")
-    if processes:
-        where = parser.add_argument_group("processes")
-        where.add_argument("--timeout", type=float, default=60.0, help="seconds until a silent peer is lost (60)")
-        where.add_argument("--material", type=Path, help="draw from the stores below this directory; no dealer then")
-        where.add_argument("--session", default="local", help="the session the stores were dealt for (local)")
-    players: dict[str, Player] = {
-        CLASSIC: partial(_classic, processes=processes),
-        MPC: _launched if processes else _simulated,
-    }
-    parser.set_defaults(run=partial(_run, program, players))
+    return rehearse(program_of(options, program)).plan
 
 
 def problem_of(options: argparse.Namespace, program: str) -> LinearProblem:
@@ -178,91 +194,13 @@ def normal_arms(arms: int, dim: int, seed: int) -> tuple[np.ndarray, np.ndarray]
     return rng.normal(size=(arms, dim)), rng.normal(size=dim)
 
 
-def _run(program: str, players: dict[str, Player], options: argparse.Namespace) -> None:
-    out: Path | None = options.out or (None if options.json else Path("runs") / program)
-    _check(options, out)
-    problem = problem_of(options, program)
-    keep = None if out is None else Keep(out / "checkpoints", options.checkpoint_every, options.resume)
-    lock = nullcontext() if keep is None else reserved(keep.folder)
-    with said_when_stopped(options.budget, out), lock:
-        played = players[options.mode](options, problem, keep)
-    facts = {"program": program, **played.facts}
-    files = save_result(facts, options, out)
-    curves = [*([out / "reward.png"] if out is not None else []), *([options.plot] if options.plot else [])]
-    if played.rewards is not None and curves:
-        from .plots import reward_curve
+def _report(
+    facts: dict[str, Any], text: str, problem: LinearProblem, rewards: Sequence[float] | None, told: float, title: str
+) -> Report:
+    def draw(path: Path) -> None:
+        from ..run.plots import paid_so_far
 
-        for path in curves:
-            reward_curve(problem, played.rewards, facts["cumulative_reward"], played.title, path)
-        files += curves
-    show(facts, played.text, files, options)
+        mean = float((problem.arms @ problem.theta).mean())
+        paid_so_far(np.array(rewards), told, best=problem.best, mean=mean, title=title, path=path)
 
-
-def _check(options: argparse.Namespace, out: Path | None) -> None:
-    """What argparse does not know."""
-    if options.budget < 1:
-        raise ConfigError(f"a budget is at least 1 pull, not {options.budget}")
-    if options.seed >> 128:
-        raise ConfigError("a seed lies between 0 and 2^128 - 1")
-    if options.mode == CLASSIC and options.hide_arms:
-        raise ConfigError("--hide-arms is of --mode mpc: in the published protocol P knows the arms it pulls")
-    if options.mode == CLASSIC and options.resume:
-        raise ConfigError("--resume is of --mode mpc: keys are never written, so a classic run starts anew")
-    if options.mode == MPC and options.parties < 2:
-        raise ConfigError(f"secret sharing needs at least 2 parties, not {options.parties}")
-    if options.resume and out is None:
-        raise ConfigError("--resume needs the folder of the run's checkpoints: name it with --out")
-    if options.checkpoint_every < 1:
-        raise ConfigError(f"at least 1 pull between checkpoints, not {options.checkpoint_every}")
-    if options.plot is not None:
-        check_picture(options.plot)
-    material = getattr(options, "material", None)
-    if options.mode == CLASSIC and material is not None:
-        raise ConfigError("--material is of --mode mpc: Paillier's protocol draws nothing that is dealt")
-    if options.plot is not None and material is not None:
-        raise ConfigError("--plot draws the reference, whose coins are the dealer's alone with --material: drop one")
-
-
-def _settings(options: argparse.Namespace, problem: LinearProblem) -> Settings:
-    return Settings.of(problem, options.budget, noise=Noise(options.noise_kind), hide=options.hide_arms)
-
-
-def _simulated(options: argparse.Namespace, problem: LinearProblem, keep: Keep | None) -> Played:
-    progress = Progress(options.budget, "pull")
-    with Interrupt() as interrupt:
-
-        def report(done: int) -> bool:
-            progress(done)
-            return not interrupt.asked
-
-        run = simulate(
-            problem, _settings(options, problem), parties=options.parties, seed=options.seed, progress=report,
-            keep=keep,
-        )  # fmt: skip
-    progress.end()
-    return _told(options, run)
-
-
-def _launched(options: argparse.Namespace, problem: LinearProblem, keep: Keep | None) -> Played:
-    how = Launch(options.parties, options.seed, options.timeout, options.material, options.session, keep)
-    with tempfile.TemporaryDirectory(prefix="masked-") as scratch:
-        return _told(options, launched(problem, _settings(options, problem), how, Path(scratch)))
-
-
-def _told(options: argparse.Namespace, run: Run) -> Played:
-    rewards = None if run.reference is None else run.reference.rewards
-    shown = "arms hidden" if run.settings.hide else "arms shown"
-    title = f"{run.settings.count} arms, d = {run.settings.dim}, {run.parties} parties, {shown}"
-    return Played(document(run, seed=options.seed), text(run), rewards, title)
-
-
-def _classic(options: argparse.Namespace, problem: LinearProblem, _: Keep | None, *, processes: bool) -> Played:
-    progress = Progress(options.budget, "pull")
-    run = play_classic(
-        problem, options.budget, seed=options.seed, noise=Noise(options.noise_kind), bits=options.bits,
-        processes=processes, watch=progress, timeout=options.timeout if processes else 60.0,
-    )  # fmt: skip
-    progress.end()
-    rewards = [math.ldexp(pull.reward, -run.scales.reward) for pull in run.reference.pulls]
-    title = f"{len(problem.arms)} arms, d = {problem.dim}, keys of {run.bits} bits"
-    return Played(classic_document(run, seed=options.seed), classic_text(run), rewards, title)
+    return Report(facts, text, int(facts["budget"]), draw if rewards is not None else None)

@@ -1,4 +1,7 @@
-"""Where a run stands, in a file that only its owner can read.  Knows arrays and facts; no protocol.
+"""Where a process of a run stands, in a file that only its owner can read.  Knows arrays and facts; no protocol.
+
+    facts     the run's name and the role; what was counted so far: cost, ledger, seconds
+    arrays    the state of the role: shares of a computing party, or what a client goes on from
 
 A checkpoint holds shares: it is worth as much secrecy as the process that wrote it.  Files are numpy archives without
 pickle, written whole or not at all; the last two are kept, since processes may have come to different ones.
@@ -8,7 +11,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,13 +20,13 @@ import numpy as np
 
 from mpc.errors import ConfigError
 
-_FORMAT = 1
+_FORMAT = 2
 _KEPT = 2
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """done: decisions made.  facts: what the run is, as JSON.  arrays: shares and what this process knows."""
+    """done: decisions made.  facts: as JSON.  arrays: shares and what this process knows."""
 
     done: int
     facts: Mapping[str, Any]
@@ -65,17 +68,6 @@ class Checkpoint:
         except Exception as error:  # numpy and zipfile let through whatever a damaged file leads them to
             raise ConfigError(f"{path} is damaged: delete it, an earlier one may be beside it") from error
 
-    def check(self, *, settings: Mapping[str, Any], **facts: Any) -> None:
-        """ConfigError where it belongs to another run."""
-        wanted = {**facts, **settings, **facts}  # what a user gave is compared first, then what follows
-        have = {**self.facts["settings"], **{name: self.facts.get(name) for name in facts}}
-        for name, value in wanted.items():
-            if have.get(name) != value:
-                raise ConfigError(
-                    f"the checkpoint is of a run with {name} = {have.get(name)}, this one has {value}: give the "
-                    "arguments of that run, or another --out"
-                )
-
 
 def checkpoints(folder: Path) -> list[Path]:
     """Those of a folder, oldest first."""
@@ -87,6 +79,21 @@ def half_written(folder: Path) -> list[Path]:
     return sorted(folder.glob("checkpoint-*.new"))
 
 
+def checkpoint_at(folder: Path, done: int) -> Path:
+    """Where the one after `done` decisions lies."""
+    return folder / f"checkpoint-{done:09d}.npz"
+
+
+def numbers(folder: Path) -> set[int]:
+    """After how many decisions there is one."""
+    return {int(path.stem.split("-")[1]) for path in checkpoints(folder)}
+
+
+def common(folders: Iterable[Path]) -> set[int]:
+    """After how many decisions there is one in every folder."""
+    return set.intersection(*map(numbers, folders))
+
+
 def forget_beyond(folder: Path, done: int) -> None:
     """Delete what comes after `done` decisions: a run that goes on from there would take it for its own."""
     for later in checkpoints(folder):
@@ -96,17 +103,7 @@ def forget_beyond(folder: Path, done: int) -> None:
         half.unlink(missing_ok=True)
 
 
-def checkpoint_at(folder: Path, done: int) -> Path:
-    """Where the one after `done` decisions lies."""
-    return folder / f"checkpoint-{done:09d}.npz"
-
-
-def latest(folder: Path) -> Checkpoint:
-    """The last one of a folder."""
-    found = checkpoints(folder)
-    if not found and any(folder.glob("party-*")):
-        raise ConfigError(f"the run in {folder} is one of processes: go on with 'masked launch ppcb --resume'")
-    if not found:
-        out = folder.parent if folder.name == "checkpoints" else folder
-        raise ConfigError(f"there is no checkpoint in {folder}: run without --resume, and with --out {out}")
-    return Checkpoint.load(found[-1])
+def forget_all(folder: Path) -> None:
+    """Delete all checkpoints of a folder."""
+    for old in (*checkpoints(folder), *half_written(folder)):
+        old.unlink(missing_ok=True)

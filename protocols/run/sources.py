@@ -1,4 +1,4 @@
-"""Where a run's material comes from: a dealer process beside it, or files.  Knows sources; no protocol."""
+"""Where a run's material comes from: a dealer process beside it, or stores that fit it.  Knows sources; no protocol."""
 
 from __future__ import annotations
 
@@ -10,18 +10,21 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from mpc.correlations import Correlation, ProductMask
-from mpc.errors import ConfigError
+from mpc.errors import ConfigError, OutOfMaterial
 from mpc.launch import NOTE, own_command
 from mpc.net.channel import adopt, await_parties, call_dealer, listen
 from offline import Plan, Store, StoreSource, StreamSource, TrustedDealer, serve
+from offline.plan import describe
 
 _DEALER = "MASKED_DEALER"
+REPORT = "dealer.json"
 
 
 class _Where(NamedTuple):
@@ -42,7 +45,7 @@ def dealer_beside(
     """A dealer in a process of its own; gives the environment by which parties find it.
 
     coins: the file with its coin key, for an experiment that replays the coins or goes on with block `first` of them;
-    else a fresh one.  At its end it writes to dealer.json how many blocks took how many seconds.
+    else a fresh one.  At its end it writes down, in `REPORT`, how many blocks took how many seconds.
     """
     path = scratch / "plan.json"
     plan.save(path)
@@ -51,7 +54,7 @@ def dealer_beside(
     environment = {_DEALER: json.dumps(_Where(listener.getsockname(), token, str(path)))}
     command = own_command("protocols", "dealer", str(path), "--steps", str(steps))
     command += ["--coins", str(coins), "--first", str(first)] if coins is not None else []
-    command += ["--report", str(scratch / "dealer.json")]
+    command += ["--report", str(scratch / REPORT)]
     log = (scratch / "dealer.log").open("wb")  # a dealer that loses a party is a witness, not the cause
     process = subprocess.Popen(
         [*command, "--listener", str(listener.fileno())],
@@ -133,6 +136,34 @@ def source_for(party: int, material: Path | None, session: str = "local") -> Sto
     warm_up(plan.items)
     channel = call_dealer(party, where.address, bytes.fromhex(where.token))
     return StreamSource(plan, channel, party=party)
+
+
+def check_material(material: Path, session: str, plan: Plan, steps: int, *, run: str, cure: str) -> None:
+    """Refuse, before anything is drawn, stores that were dealt for another run or that `steps` would use up.
+
+    run: what this run is, in words.  cure: the command that makes its plan.
+    """
+    for party in range(plan.parties):
+        home = material / f"party-{party}"
+        with Store(home) as store:
+            if store.plan.digest != plan.digest:
+                raise OutOfMaterial(
+                    f"{home} was dealt for another run: {_difference(store.plan, plan)} ({run}); make the right plan "
+                    f"with '{cure}' and deal it with 'masked offline deal plan.json --steps {steps} --out DIR'"
+                )
+            StoreSource(store, party=party, session=session).want(steps)
+
+
+def _difference(have: Plan, want: Plan) -> str:
+    """Where two plans part, the other's first."""
+    if have.program != want.program:
+        return f"its program is {have.program!r}, this one {want.program!r}"
+    if have.parties != want.parties:
+        return f"it has {have.parties} parties, this one {want.parties}"
+    pairs = enumerate(zip_longest(have.items, want.items))
+    at, (one, other) = next((at, pair) for at, pair in pairs if pair[0] != pair[1])
+    theirs, ours = ("nothing more" if item is None else describe(item) for item in (one, other))
+    return f"item {at + 1} of its step is {theirs}, of this one {ours}"
 
 
 def warm_up(items: Iterable[Correlation]) -> None:

@@ -1,35 +1,64 @@
-"""Stopping a launched run after the same decision for all owners.  Knows small files in the run's folder.
+"""Ctrl-C as a wish: a run ends between two decisions, and keeps what it reached.  Knows small files in a run's folder.
 
-    launcher                     owner p
+    launcher                     role p, of those that keep checkpoints
     stop          ---------->    seen after its decision d_p;  stands-p = d_p,
                   <----------    and it goes no further than d_p + 1 before it knows where to stop
     stop-at = 1 + max d_p  ->    goes on to that decision, keeps a checkpoint of it, and ends
 
-A decision takes messages from every owner, so two owners are never more than one decision apart: none has passed
-`stop-at`, and none waits for an owner that stopped before it.
+A decision takes messages from every such role, so two of them are never more than one decision apart: none has passed
+`stop-at`, and none waits for one that stopped before it.
 """
 
 from __future__ import annotations
 
-import sys
+import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType, TracebackType
 
 from mpc.errors import ConfigError
 
-from .interrupt import Interrupt
+_PATIENCE = 30.0  # seconds that a role waits for the launcher to say where
 
-_PATIENCE = 30.0  # seconds that an owner waits for the launcher to say where
+
+class Stopped(Exception):
+    """A run that was asked to stop: `done` decisions are kept, and nothing came out that follows the last one."""
+
+    def __init__(self, done: int) -> None:
+        super().__init__(done)
+        self.done = done
+
+
+class Interrupt:
+    """While it is entered, the first Ctrl-C or SIGTERM is only noted; a second one interrupts at once."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self._before: dict[int, object] = {}
+
+    def __enter__(self) -> Interrupt:
+        for how in (signal.SIGINT, signal.SIGTERM):
+            self._before[how] = signal.signal(how, self._note)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        for how, before in self._before.items():
+            signal.signal(how, before)  # type: ignore[arg-type]
+
+    def _note(self, how: int, frame: FrameType | None) -> None:
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = how
 
 
 class Stop:
-    """An owner's side."""
+    """A role's side."""
 
-    def __init__(self, folder: Path, party: int) -> None:
-        self._folder, self._asked, self._stands = folder, folder / "stop", folder / f"stands-{party}"
+    def __init__(self, folder: Path, node: int) -> None:
+        self._folder, self._asked, self._stands = folder, folder / "stop", folder / f"stands-{node}"
         self._seen = False
         self._at: int | None = None
 
@@ -54,15 +83,15 @@ class Stop:
 
 
 @contextmanager
-def stoppable(folder: Path, parties: int) -> Iterator[None]:
-    """While a launch runs: pass the first Ctrl-C on as a wish to stop after the same pull; a second one interrupts."""
+def stoppable(folder: Path, nodes: int, cycle: int, say: Callable[[str], None], unit: str) -> Iterator[None]:
+    """While a launch runs: pass the first Ctrl-C on as a wish to stop after the same decision; a second interrupts."""
     over = threading.Event()
 
     def follow(interrupt: Interrupt) -> None:
         while not over.wait(0.05):
             if interrupt.asked:
-                print("stopping after this pull; Ctrl-C again stops at once", file=sys.stderr, flush=True)
-                ask_to_stop(folder, parties, 1, over)
+                say(f"stopping after this {unit}; Ctrl-C again stops at once")
+                ask_to_stop(folder, nodes, cycle, over)
                 return
 
     with Interrupt() as interrupt:
@@ -75,10 +104,10 @@ def stoppable(folder: Path, parties: int) -> Iterator[None]:
             follower.join(1.0)
 
 
-def ask_to_stop(folder: Path, parties: int, cycle: int, over: threading.Event) -> None:
+def ask_to_stop(folder: Path, nodes: int, cycle: int, over: threading.Event) -> None:
     """The launcher's side, until `over`.  cycle: a run goes on from whole numbers of so many decisions."""
     (folder / "stop").touch()
-    while None in (stands := [_noted(folder / f"stands-{party}") for party in range(parties)]):
+    while None in (stands := [_noted(folder / f"stands-{node}") for node in range(nodes)]):
         if over.wait(0.005):
             return
     furthest = max(at for at in stands if at is not None)
@@ -86,7 +115,7 @@ def ask_to_stop(folder: Path, parties: int, cycle: int, over: threading.Event) -
 
 
 def stopped_at(folder: Path) -> int | None:
-    """The decision after which all owners end, once the launcher has said it."""
+    """The decision after which all roles end, once the launcher has said it."""
     return _noted(folder / "stop-at")
 
 

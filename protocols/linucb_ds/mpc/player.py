@@ -1,15 +1,13 @@
-"""One process's end of a run on shares: theta comes in, arms are pulled, the sum goes out.  Knows no file."""
+"""The computing parties' end of a run: theta comes in, arms are pulled, the sum goes out.  Knows rounds; no file."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
 
 import numpy as np
 
 from bandits.fixed_point import PublicMap
-from mpc.client import ClientProgram, Receive, Send
-from mpc.errors import ConfigError, RangeError
+from mpc.errors import ConfigError
 from mpc.ledger import EVERYONE
 from mpc.session import Session
 from mpc.share import Share
@@ -18,28 +16,11 @@ from .hidden import HiddenState, pull
 from .settings import Settings
 from .shown import ARM, choose, reveal_total, reward_of, share_theta
 
-_SLACK = 1.0 + 2.0**-10
-
-
-class Player(Protocol):
-    """A run between its first and its last pull."""
-
-    done: int
-
-    def turn(self) -> None:
-        """One pull."""
-
-    def finish(self) -> None:
-        """Tell the customer."""
-
-    def words(self) -> dict[str, np.ndarray]:
-        """What this process holds, for a run that goes on."""
-
 
 class ShownArms:
     """Arms and noise are the computing parties' own, drawn alike by all of them: `first`, and (N,) `noise`.
 
-    kept: `words` of the same run after some pulls.
+    kept: `state` of the same run after some pulls.
     """
 
     def __init__(
@@ -76,7 +57,7 @@ class ShownArms:
         """Tell the customer."""
         self.session.run(reveal_total(self._total))
 
-    def words(self) -> dict[str, np.ndarray]:
+    def state(self) -> dict[str, np.ndarray]:
         """Shares of theta and of the sum, and the arms, from which the rest follows."""
         return {"theta": self._theta.words, "total": self._total.words, "arms": np.array(self.arms, np.int64)}
 
@@ -90,7 +71,7 @@ class HiddenArms:
     """Nothing but the sum of rewards comes out.
 
     chosen: this process's shares of each one-hot since it began; a simulation holds all and can check them.
-    kept: `words` of the same run after `done` pulls.
+    kept: `state` of the same run after `done` pulls.
     """
 
     def __init__(
@@ -101,49 +82,29 @@ class HiddenArms:
         _agree(session, settings, done)
         if kept is None:
             theta = session.run(share_theta(settings))
-            self.state = HiddenState.start(session, theta, settings.ranges)
+            self.held = HiddenState.start(session, theta, settings.ranges)
             return
         hosted, count = len(session.hosted), settings.count
         shapes: dict[str, tuple[int, ...]] = dict.fromkeys(("estimates", "roots", "squares", "means"), (hosted, count))
         shapes |= {"gram": (hosted, count, count), "total": (hosted,)}
         words = {name: _words_in(kept, name, shape) for name, shape in shapes.items()}
-        self.state = HiddenState.of(session, words, settings.ranges)
+        self.held = HiddenState.of(session, words, settings.ranges)
 
     def turn(self) -> None:
         """One pull."""
         settings = self.settings
         omega = settings.exploration.omega(self.done, settings.dim) if self.done else None
-        onehot = self.session.run(pull(self.session, self.state, settings.ranges, omega))
+        onehot = self.session.run(pull(self.session, self.held, settings.ranges, omega))
         self.chosen.append(onehot.words)
         self.done += 1
 
     def finish(self) -> None:
         """Tell the customer."""
-        self.session.run(reveal_total(self.state.total))
+        self.session.run(reveal_total(self.held.total))
 
-    def words(self) -> dict[str, np.ndarray]:
+    def state(self) -> dict[str, np.ndarray]:
         """Shares of the state."""
-        return self.state.words()
-
-
-def owner(theta: np.ndarray, settings: Settings, *, shared: bool = False) -> ClientProgram:
-    """DO: shares theta, once it keeps the bound S that ranges follow from.
-
-    shared: it did so already, in a run that goes on.
-    """
-    norm = float(np.linalg.norm(theta))
-    if theta.shape != (settings.dim,) or not norm <= settings.exploration.theta_norm * _SLACK:
-        raise RangeError(
-            f"theta has shape {theta.shape} and norm {norm:.6g}: ({settings.dim},) and at most "
-            f"{settings.exploration.theta_norm:g} are declared; scale it or declare a larger theta_norm"
-        )
-    if not shared:
-        yield Send(theta, settings.scales.theta)
-
-
-def customer(told: list[int]) -> ClientProgram:
-    """DC: learns the sum of rewards, as a word."""
-    told.append(int((yield Receive((), 0))))
+        return self.held.words()
 
 
 def _agree(session: Session, settings: Settings, done: int) -> None:

@@ -1,11 +1,12 @@
-"""What a run on shares reached, beside the reference that played with the same coins."""
+"""A run on shares: what it asks of `protocols.run`, and what it reached beside the reference with the same coins."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from bandits.coins import Coins
 from bandits.fixed_point import play_fixed, rounded
 from bandits.linear_problem import LinearProblem
 from bandits.oful import OFUL, play
+from mpc.client import ClientProgram
 from mpc.correlations import (
     Correlation,
     LineMask,
@@ -22,10 +24,99 @@ from mpc.correlations import (
     SquareMask,
     TruncationMask,
 )
-from mpc.ledger import Entry
-from mpc.meter import Cost
+from mpc.session import Session
 
+from ...run.program import Arrays, Counted, Desk, Ended, Facts, Player, Program, Role, fingerprint
+from .clients import customer, owner
+from .player import HiddenArms, ShownArms
+from .replay import own_coins, replayed
 from .settings import Settings
+from .shown import CUSTOMER, OWNER
+
+
+class Outsourced(Program["Run"]):
+    """LinUCB or SpectralUCB on shares.
+
+    seed: of the first arm and the noise that all parties may know.  problem: where theta is known; None in a role.
+    """
+
+    name, unit = "linucb-ds", "pull"
+    roles = (Role(OWNER), Role(CUSTOMER, patient=True))
+
+    def __init__(self, settings: Settings, parties: int, seed: int, problem: LinearProblem | None = None) -> None:
+        super().__init__(parties, settings.budget)
+        self.settings, self.seed, self._problem = settings, seed, problem
+        self.idle = 0 if settings.hide else 1  # where arms are shown, the first one is drawn by all alike
+
+    @property
+    def problem(self) -> LinearProblem:
+        """Arms and theta, of whoever starts the run."""
+        assert self._problem is not None, "a role knows no theta"
+        return self._problem
+
+    def public(self) -> dict[str, Any]:
+        """Settings, and the seed that all parties may know."""
+        return {"settings": self.settings.as_json(), "parties": self.parties, "seed": self.seed}
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Outsourced:
+        """As a role knows it."""
+        return cls(Settings.from_json(given["settings"]), given["parties"], given["seed"])
+
+    def facts(self) -> Facts:
+        """What arguments name comes first, and what follows from it, such as rounded arms, last."""
+        given = self.settings.as_json()
+        named = {name: given[name] for name in ("budget", "hide", "kind")}
+        constants = dict(given["constants"])
+        eigenvalues = constants.pop("eigenvalues", None)
+        theta = fingerprint(rounded(self.problem, self.settings.scales).theta)
+        return {
+            "parties": self.parties, "seed": self.seed, **named, "noise-kind": given["noise"], **constants,
+            "arms": fingerprint(self.settings.arms), "theta": theta, "eigenvalues": eigenvalues,
+            "scales": given["scales"],
+        }  # fmt: skip
+
+    def blank(self) -> Outsourced:
+        """A theta of zeros."""
+        problem = replace(self.problem, theta=np.zeros(self.settings.dim))
+        return Outsourced(self.settings, self.parties, 0, problem)
+
+    def private(self, key: bytes | None) -> Mapping[str, Arrays]:
+        """DO has theta."""
+        return {OWNER: {"theta": rounded(self.problem, self.settings.scales).theta}}
+
+    def player(
+        self, session: Session, own: Mapping[int, Arrays], kept: Arrays | None, done: int
+    ) -> ShownArms | HiddenArms:
+        """Arms and noise follow from the seed where they are shown; else nobody knows them."""
+        if self.settings.hide:
+            return HiddenArms(session, self.settings, done=done, kept=kept)
+        coins = own_coins(self.settings, self.seed)
+        return ShownArms(session, self.settings, first=coins.first, noise=coins.noise, kept=kept)
+
+    def client(self, role: str, own: Arrays, desk: Desk) -> ClientProgram:
+        """DO shares theta, DC learns the sum."""
+        if role == CUSTOMER:
+            return customer()
+        return owner(own["theta"] if own else np.zeros(self.settings.dim), self.settings, shared=desk.start > 0)
+
+    def result(self, ended: Ended) -> Run:
+        """Arms where they are shown, and the sum as DC learned it."""
+        reference = difference = None
+        if ended.coins is not None:
+            coins = replayed(self.settings, self.seed, ended.coins.key, ended.items)
+            reference = Reference.of(self.problem, self.settings, coins)
+        arms = None if self.settings.hide else ended.parties["arms"].tolist()
+        if arms is not None and reference is not None:
+            difference = first_difference(arms, reference)
+        return Run(self.settings, self.parties, self.seed, arms, ended.left[CUSTOMER], reference, difference, ended)
+
+    @property
+    def purpose(self) -> tuple[str, str]:
+        """Said where material does not fit."""
+        shown = "arms hidden" if self.settings.hide else "arms shown"
+        words = f"{self.decisions:,} pulls of {self.settings.count} arms in {self.settings.dim} dimensions, {shown}"
+        return words, super().purpose[1]
 
 
 @dataclass(frozen=True)
@@ -64,25 +155,21 @@ class Reference:
 
 
 @dataclass(frozen=True)
-class Run:
+class Run(Counted):
     """A run that reached its end.
 
     arms: None where nobody may know them.  word: the sum of rewards as its customer learned it.  reference: None where
-    the coins are the dealer's alone.  items: what a pull draws.
+    the coins are the dealer's alone.
     """
 
     settings: Settings
     parties: int
+    seed: int
     arms: list[int] | None
     word: int
     reference: Reference | None
     difference: Difference | None
-    cost: Cost
-    ledger: tuple[Entry, ...]
-    seconds: float
-    items: tuple[Correlation, ...]
-    offline_bytes: int
-    offline_seconds: float
+    ended: Ended
 
     @property
     def cumulative_reward(self) -> float:
@@ -93,11 +180,19 @@ class Run:
     def operations(self) -> dict[str, int]:
         """Counts of the whole run."""
         draws = self.settings.budget - (0 if self.settings.hide else 1)
-        counts = {name: draws * count for name, count in counted(self.items).items()}
+        counts = {name: draws * count for name, count in counted(self.ended.items).items()}
         return {
             **counts, "rounds": self.cost.rounds, "client_messages": self.cost.client_hops,
             "sent_bytes_per_party": self.cost.sent_bytes, "dealt_bytes": self.offline_bytes,
         }  # fmt: skip
+
+
+def pulled(player: Player) -> list[int]:
+    """The arms since this player began, also where no role may know them: of one that hosts all parties."""
+    if isinstance(player, ShownArms):
+        return list(player.arms)
+    assert isinstance(player, HiddenArms)
+    return [int(onehot.sum(axis=0, dtype=np.uint64).argmax()) for onehot in player.chosen]
 
 
 def counted(items: Sequence[Correlation]) -> dict[str, int]:

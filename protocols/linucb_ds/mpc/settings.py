@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -110,11 +110,8 @@ class Settings:
     @cached_property
     def digest(self) -> str:
         """Of all that parties must agree on."""
-        return hashlib.blake2b(self._text.encode(), digest_size=16).hexdigest()
-
-    @property
-    def _text(self) -> str:
-        return json.dumps(self.as_json(), sort_keys=True)
+        text = json.dumps(self.as_json(), sort_keys=True)
+        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
     def as_json(self) -> dict[str, Any]:
         """By name, as JSON takes it."""
@@ -129,15 +126,10 @@ class Settings:
         plain: dict[str, Any] = json.loads(json.dumps(given))  # tuples become lists, as in a file
         return plain
 
-    def save(self, path: Path) -> None:
-        """Write it for the parties of a launch."""
-        path.write_text(self._text)
-
     @classmethod
-    def load(cls, path: Path) -> Settings:
-        """Read it back."""
-        given: dict[str, Any] = json.loads(path.read_text())
-        constants = given["constants"]
+    def from_json(cls, given: Mapping[str, Any]) -> Settings:
+        """Settings from `as_json`."""
+        constants = dict(given["constants"])
         if given["kind"] == "spectralucb":
             constants["eigenvalues"] = tuple(constants["eigenvalues"])
         return cls(

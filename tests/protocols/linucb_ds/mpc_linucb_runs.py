@@ -13,12 +13,46 @@ from bandits.linear_problem import LinearProblem
 from bandits.oful import OFUL, Confidence
 from bandits.spectral import neighbour_graph, spectral_problem
 from mpc.share import Share
+from offline import Plan
 from protocols.linucb_ds.mpc.hidden import HiddenState
 from protocols.linucb_ds.mpc.player import HiddenArms
 from protocols.linucb_ds.mpc.replay import replayed
-from protocols.linucb_ds.mpc.run import Run
+from protocols.linucb_ds.mpc.run import Outsourced, Run, pulled
 from protocols.linucb_ds.mpc.settings import Settings
-from protocols.linucb_ds.mpc.simulate import Simulation, simulate
+from protocols.run import simulate as run_simulate
+from protocols.run.checkpoint import Checkpoint
+from protocols.run.folder import Keep
+from protocols.run.launch import Processes, launch
+from protocols.run.rehearsal import rehearse
+from protocols.run.simulate import Simulation
+
+
+def simulation_of(
+    problem: LinearProblem, settings: Settings, *, parties: int, seed: int, kept: Checkpoint | None = None,
+    listener: Any = None,
+) -> Simulation[Run]:  # fmt: skip
+    return Simulation(Outsourced(settings, parties, seed, problem), seed=seed, kept=kept, listener=listener)
+
+
+def simulate(
+    problem: LinearProblem, settings: Settings, *, parties: int, seed: int, progress: Any = None,
+    keep: Keep | None = None,
+) -> Run:  # fmt: skip
+    program = Outsourced(settings, parties, seed, problem)
+    return run_simulate.simulate(program, seed=seed, keep=keep, watch=progress)
+
+
+def launched(
+    problem: LinearProblem, settings: Settings, *, parties: int = 2, seed: int = 5, keep: Keep | None = None,
+    say: Any = lambda _: None, **how: Any,
+) -> Run:  # fmt: skip
+    return launch(
+        Outsourced(settings, parties, seed, problem), Processes(**{"timeout": 20.0, **how}), keep=keep, say=say
+    )  # fmt: skip
+
+
+def plan_of(settings: Settings, parties: int, problem: LinearProblem) -> Plan:
+    return rehearse(Outsourced(settings, parties, 0, problem)).plan
 
 
 def normal(dim: int, arms: int, *, seed: int = 0, size: float = 1.0, **constants: float) -> LinearProblem:
@@ -73,7 +107,7 @@ class Followed:
     gram: of what the shares hold of A^-1.
     """
 
-    simulation: Simulation
+    simulation: Simulation[Run]
     run: Run
     coins: Coins
     shortfall: float
@@ -86,22 +120,22 @@ def followed(
 ) -> Followed:  # fmt: skip
     """Play with hidden arms, and look into the shares after each pull."""
     settings = Settings.of(problem, budget, hide=True, **changes)
-    simulation = Simulation(problem, settings, parties=parties, seed=seed)
+    simulation = simulation_of(problem, settings, parties=parties, seed=seed)
     exact, player = rounded(problem, settings.scales), simulation.player
     assert isinstance(player, HiddenArms)
-    coins = replayed(settings, seed, simulation.dealer.coin_key, simulation.plan.items)
+    coins = replayed(settings, seed, simulation.dealer.coin_key, simulation.rehearsed.turn)
     oracle = OFUL(exact.arms, exact.exploration)
     shortfall = error = gram = 0.0
     for step, noise in enumerate(coins.noise.tolist()):
         simulation.turn()
-        arm = simulation.pulled()[-1]
+        arm = pulled(simulation.player)[-1]
         if step:
             indices = oracle.indices()
             shortfall = max(shortfall, float(indices.max() - indices[arm]))
         oracle.update(arm, float(exact.arms[arm] @ exact.theta) + noise)
-        lengths, held = settings.ranges.lengths, clear(player.state.gram)
+        lengths, held = settings.ranges.lengths, clear(player.held.gram)
         widths = np.sqrt(np.maximum(np.diagonal(held), 0.0)) * exact.exploration.omega(step + 1, settings.dim)
-        own = lengths * (clear(player.state.estimates) + widths)
+        own = lengths * (clear(player.held.estimates) + widths)
         error = max(error, float(np.abs(own - oracle.indices()).max()))
         there = np.nonzero(lengths)[0]
         seen = exact.arms[there] / lengths[there, None]
@@ -113,7 +147,7 @@ def followed(
 def state_of(run: Followed) -> HiddenState:
     """What the parties hold at the end."""
     assert isinstance(run.simulation.player, HiddenArms)
-    return run.simulation.player.state
+    return run.simulation.player.held
 
 
 def clear(share: Share) -> np.ndarray:

@@ -18,6 +18,9 @@ from typing import Any
 import numpy as np
 import pytest
 from mpc_linucb_runs import normal, of, spectral
+from protocols.linucb_ds.mpc.launch import Launch, launched
+from protocols.linucb_ds.mpc.simulate import Simulation, plan_of, simulate
+from protocols.run.keeping import Keep, Stopped
 
 from bandits.coins import Noise
 from bandits.fixed_point import words
@@ -27,13 +30,10 @@ from mpc.errors import MaskedError
 from offline import deal
 from protocols.cli import main
 from protocols.linucb_ds import command
-from protocols.linucb_ds.mpc.launch import Launch, launched
 from protocols.linucb_ds.mpc.run import Run
 from protocols.linucb_ds.mpc.settings import Settings
-from protocols.linucb_ds.mpc.simulate import Simulation, plan_of, simulate
 from protocols.run.checkpoint import Checkpoint, checkpoint_at, checkpoints
 from protocols.run.folder import reserved
-from protocols.run.keeping import Keep, Stopped
 
 ROOT = Path(__file__).resolve().parents[3]
 BUDGET, LIMIT = 14, 60.0

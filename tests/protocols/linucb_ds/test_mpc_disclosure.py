@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from mpc_linucb_runs import normal, spectral
+from protocols.linucb_ds.mpc.simulate import Simulation
 
 from bandits.attacks.linucb_comp import recover
 from bandits.attacks.linucb_p import cosine, estimate
@@ -20,7 +21,6 @@ from protocols.linucb_ds.attacks import HiddenView
 from protocols.linucb_ds.mpc.player import HiddenArms
 from protocols.linucb_ds.mpc.replay import own_coins
 from protocols.linucb_ds.mpc.settings import Settings
-from protocols.linucb_ds.mpc.simulate import Simulation
 
 BUDGET = 12
 SUM = Entry("DC", "cumulative reward", 1, "it pays for the pulls")

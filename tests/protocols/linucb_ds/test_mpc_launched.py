@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 from mpc_linucb_runs import normal, played, spectral
+from protocols.linucb_ds.mpc.launch import Launch, launched
+from protocols.linucb_ds.mpc.roles import draws_of
+from protocols.linucb_ds.mpc.simulate import plan_of
 
 from bandits.linear_problem import LinearProblem
 from mpc import ConfigError
 from mpc.errors import OutOfMaterial
 from offline import deal
-from protocols.linucb_ds.mpc.launch import Launch, launched
-from protocols.linucb_ds.mpc.roles import draws_of
 from protocols.linucb_ds.mpc.run import Run
 from protocols.linucb_ds.mpc.settings import Settings
-from protocols.linucb_ds.mpc.simulate import plan_of
 
 
 def launch(problem: LinearProblem, settings: Settings, scratch: Path, **how: Any) -> Run:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from mpc_linucb_runs import TIES, normal, of, played, ring, spectral
+from protocols.linucb_ds.mpc.simulate import Simulation
 
 from bandits.coins import Noise
 from bandits.fixed_point import play_fixed, precision, rounded
@@ -15,7 +16,6 @@ from bandits.oful import OFUL, play
 from protocols.linucb_ds.mpc.replay import replayed
 from protocols.linucb_ds.mpc.run import Reference, Run
 from protocols.linucb_ds.mpc.settings import Settings
-from protocols.linucb_ds.mpc.simulate import Simulation
 
 SIZES = [(3, 15, 60), (5, 50, 25), (18, 6, 60)]
 

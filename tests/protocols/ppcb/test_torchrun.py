@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from parties.processes import free_port
 from ppcb_commands import LIMIT, ROOT, SMALL
+from protocols.ppcb.torchrun import one_voice, reported
 
 from mpc import ConfigError
 from mpc.launch import Place
 from protocols.cli import main
-from protocols.ppcb.torchrun import one_voice, reported
 from protocols.run.folder import reserved
 
 

@@ -1,0 +1,262 @@
+"""`masked run|launch PROGRAM`: the options that all programs have, and what a command does with them, once.
+
+A system gives what is its own as a `System`: its options, how a program is made of them, and its report.  A new option
+of all programs is added here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+import tempfile
+from abc import ABC, abstractmethod
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+from mpc.errors import ConfigError
+from mpc.launch import Place, place
+from mpc.net.transport import DEFAULT_TIMEOUT
+
+from .folder import PICTURES, Keep, check_picture, reserved
+from .launch import Processes, launch
+from .program import Program
+from .progress import Progress
+from .report import Report, show
+from .simulate import simulate
+from .stopping import Interrupt, Stopped
+from .torchrun import check_place, one_voice, reported, torchrun
+
+CLASSIC, MPC = "classic", "mpc"
+_OF_PROCESSES = "material", "session", "timeout"
+
+
+class System(ABC):
+    """A program of the command line."""
+
+    name: ClassVar[str]
+    summary: ClassVar[str]  # a line of help
+    about: ClassVar[str]  # what `--help` says first; {more} is how the roles are played
+    examples: ClassVar[str]  # {how} is run or launch, {name} the program
+    step: ClassVar[str] = "step"
+    every: ClassVar[int] = 100
+    modes: ClassVar[tuple[str, ...]] = (MPC,)
+    untold: ClassVar[str] = ""  # what has not happened where a run was stopped
+    draws_reference: ClassVar[bool] = True  # whether its picture is of a reference, whose coins a dealer beside it has
+
+    @abstractmethod
+    def add_options(self, parser: ArgumentParser, *, processes: bool) -> None:
+        """Its own options, of the problem and of the run."""
+
+    @abstractmethod
+    def check(self, options: Namespace) -> None:
+        """What argparse does not know; ConfigError before anything is loaded or written."""
+
+    @abstractmethod
+    def clients(self, options: Namespace, *, processes: bool) -> tuple[str, ...]:
+        """The clients of a run, as torchrun has to start them."""
+
+    @abstractmethod
+    def program(self, options: Namespace, *, processes: bool) -> Program[Any]:
+        """The program with its inputs, which may take a while to load."""
+
+    @abstractmethod
+    def report(self, options: Namespace, program: Program[Any], run: Any) -> Report:
+        """What a run gave."""
+
+    def running(self, program: Program[Any], keep: Keep | None) -> Callable[[int], str]:
+        """What is said beside the progress."""
+        return lambda _: ""
+
+    def steps(self, options: Namespace) -> int:
+        """How many steps were asked for."""
+        return int(options.budget)
+
+    def classic(
+        self, options: Namespace, keep: Keep | None, *, processes: bool, watch: Callable[[int], None]
+    ) -> Report:
+        """Play the protocol as it was published."""
+        raise ConfigError(f"{self.name} has no --mode {CLASSIC}")
+
+
+def register(system: System, run: Any, launch_: Any) -> None:
+    """Add the program to `run` and `launch`."""
+    for programs, how, more in (
+        (run, "run", "all roles in this process"),
+        (launch_, "launch", "a process for each role"),
+    ):
+        parser = programs.add_parser(
+            system.name, help=system.summary, description=system.about.format(more=more),
+            epilog=system.examples.format(how=how, name=system.name),
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )  # fmt: skip
+        processes = how == "launch"
+        system.add_options(parser, processes=processes)
+        _add_common(parser, system, processes=processes)
+        parser.set_defaults(run=partial(_run, system, processes=processes))
+
+
+def natural(text: str) -> int:
+    """A seed from the command line."""
+    if not text.isdigit():
+        raise argparse.ArgumentTypeError(f"a seed is a whole number from 0, not {text!r}")
+    return int(text)
+
+
+def _add_common(parser: ArgumentParser, system: System, *, processes: bool) -> None:
+    if len(system.modes) > 1:
+        parser.add_argument("--mode", choices=system.modes, default=MPC, help="as published, or on shares (mpc)")
+    parser.add_argument(
+        "--seed", type=natural, default=1, help="of the inputs that are made up; in 'run' of everything (1)"
+    )
+    kept = parser.add_argument_group("what is kept")
+    kept.add_argument(
+        "--out", type=Path, help=f"folder of results and checkpoints (runs/{system.name}; none with --json)"
+    )
+    kept.add_argument(
+        "--checkpoint-every", type=int, default=system.every, metavar="N",
+        help=f"{system.step}s between two checkpoints ({system.every})",
+    )  # fmt: skip
+    kept.add_argument(
+        "--resume", action="store_true",
+        help="go on from the last checkpoint in --out; without it a new run discards what is there",
+    )  # fmt: skip
+    kept.add_argument("--plot", type=Path, help=f"write the reward curve to this file as well: {', '.join(PICTURES)}")
+    kept.add_argument("--json", action="store_true", help="print one JSON document instead of text")
+    where = parser.add_argument_group("processes" if processes else "processes, where torchrun starts them")
+    where.add_argument("--timeout", type=float, help=f"seconds until a silent peer is lost ({DEFAULT_TIMEOUT:g})")
+    where.add_argument("--material", type=Path, help="draw from the stores below this directory; no dealer then")
+    where.add_argument("--session", help="the session the stores were dealt for (local)")
+
+
+def _run(system: System, options: Namespace, *, processes: bool) -> None:
+    here = place()
+    with contextlib.nullcontext() if here is None else reported():
+        with one_voice(here):
+            out = _checked(system, options, here, processes=processes)
+        if here is not None:
+            _ranked(system, options, out, here)
+            return
+        with (
+            contextlib.nullcontext() if out is None else reserved(out / "checkpoints"),
+            _told_to_stop(system, options, out),
+        ):
+            report = _played(system, options, out, processes=processes)
+            _finish(system, options, report, out)
+
+
+def _played(system: System, options: Namespace, out: Path | None, *, processes: bool) -> Report:
+    keep = None if out is None else Keep(_keep_in(system, options, out), options.checkpoint_every, options.resume)
+    if getattr(options, "mode", MPC) == CLASSIC:
+        progress = Progress(system.steps(options), system.step)
+        report = system.classic(options, keep, processes=processes, watch=progress)
+        progress.end()
+        return report
+    program = system.program(options, processes=processes)
+    progress = Progress(program.decisions, program.unit)
+    with contextlib.ExitStack() as stack:
+        kept = keep
+        if kept is None and program.partial:  # for a result of what was reached when it is stopped
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="masked-")))
+            kept = Keep(folder / "keep", options.checkpoint_every)
+        more = system.running(program, kept)
+        if processes:
+            run = launch(
+                program, _processes(options), keep=keep, watch=lambda done: progress(done, more(done)), say=_say
+            )  # fmt: skip
+        else:
+            interrupt = stack.enter_context(Interrupt())
+
+            def watch(done: int) -> bool:
+                progress(done, more(done))
+                return not interrupt.asked
+
+            run = simulate(program, seed=options.seed, keep=keep, watch=watch)
+    progress.end()
+    return system.report(options, program, run)
+
+
+def _ranked(system: System, options: Namespace, out: Path | None, here: Place) -> None:
+    """As one of the ranks that torchrun started; without a folder, only the end is kept, and only for the result."""
+    keep = None if out is None else Keep(_keep_in(system, options, out), options.checkpoint_every, options.resume)
+    made: list[Program[Any]] = []
+
+    def make() -> Program[Any]:
+        made.append(system.program(options, processes=True))
+        return made[0]
+
+    with contextlib.nullcontext() if out is None or here.node else reserved(out / "checkpoints"):
+        clients = system.clients(options, processes=True)
+        run = torchrun(make, _processes(options), here, keep=keep, clients=clients)
+        if not here.node:
+            _finish(system, options, system.report(options, made[0], run), out)
+
+
+def _finish(system: System, options: Namespace, report: Report, out: Path | None) -> None:
+    """Print and write what there is; exit code 130 if the run was stopped."""
+    given = {name: value for name, value in vars(options).items() if name not in ("run", "command", "json")}
+    show(report, given, out, options.plot, as_json=options.json)
+    if report.done < system.steps(options):
+        sys.stdout.flush()
+        raise _stopped(system, options, report.done, out)
+
+
+def _checked(system: System, options: Namespace, here: Place | None, *, processes: bool) -> Path | None:
+    """The folder of what is kept, if anything is."""
+    if options.seed >> 128:
+        raise ConfigError("a seed lies between 0 and 2^128 - 1")
+    if options.resume and options.json and options.out is None:
+        raise ConfigError("--resume needs the folder of the run's checkpoints: name it with --out")
+    if options.checkpoint_every < 1:
+        raise ConfigError(f"at least 1 {system.step} between checkpoints, not {options.checkpoint_every}")
+    classic = getattr(options, "mode", MPC) == CLASSIC
+    if not classic and options.parties < 2:
+        raise ConfigError(f"secret sharing needs at least 2 parties, not {options.parties}")
+    if here is None and not processes:
+        for name in _OF_PROCESSES:
+            if getattr(options, name) is not None:
+                raise ConfigError(
+                    f"--{name} is for parties in processes of their own: use 'masked launch {system.name}'"
+                )
+    if classic and options.material is not None:
+        raise ConfigError(f"--material is of --mode {MPC}: the published protocol draws nothing that is dealt")
+    if options.plot is not None and options.material is not None and system.draws_reference:
+        raise ConfigError("--plot draws the reference, whose coins are the dealer's alone with --material: drop one")
+    system.check(options)
+    if here is not None:
+        check_place(here, options.parties, system.clients(options, processes=True))
+    if options.plot is not None and (here is None or not here.node):
+        check_picture(options.plot)
+    return options.out or (None if options.json else Path("runs") / system.name)
+
+
+def _keep_in(system: System, options: Namespace, out: Path) -> Path:
+    """A folder for each mode, which share the lock and result.json."""
+    return out / "checkpoints" / options.mode if len(system.modes) > 1 else out / "checkpoints"
+
+
+def _processes(options: Namespace) -> Processes:
+    timeout = DEFAULT_TIMEOUT if options.timeout is None else options.timeout
+    return Processes(timeout, options.material, options.session or "local")
+
+
+@contextlib.contextmanager
+def _told_to_stop(system: System, options: Namespace, out: Path | None) -> Iterator[None]:
+    try:
+        yield
+    except Stopped as stopped:
+        raise _stopped(system, options, stopped.done, out) from None
+
+
+def _stopped(system: System, options: Namespace, done: int, out: Path | None) -> SystemExit:
+    """A run that was stopped says how to go on, and exits with 130."""
+    cure = f": go on with --resume and --out {out}" if out is not None else ", and nothing is kept without --out"
+    _say(f"stopped at {system.step} {done:,} of {system.steps(options):,}{system.untold}{cure}")
+    return SystemExit(130)
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

@@ -1,0 +1,124 @@
+"""Where a client sits in this process, or in one of its own: what it keeps, notes, and tells another client.
+
+What clients tell each other is the world outside the computation, an arm that was pulled and what came of it.  In one
+process it is a list; between processes of one machine, a pipe in the run's folder.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+from mpc.errors import PeerLost
+
+from .notes import notes_of
+from .program import Arrays
+
+State = Callable[[], Arrays]
+
+
+class World:
+    """What clients of one process told each other and did not hear yet; and what one of them notes, by decision."""
+
+    def __init__(self, notes: np.ndarray | None = None) -> None:
+        self.told: deque[np.ndarray] = deque()
+        self.notes: list[np.ndarray] = [] if notes is None else list(notes)
+
+
+class MemoryDesk:
+    """A client in the process that hosts all roles.  state: gives what it goes on from, once it has said so."""
+
+    def __init__(self, world: World, *, start: int = 0, kept: Arrays | None = None) -> None:
+        self.start, self.kept = start, kept
+        self.state: State | None = None
+        self._world = world
+
+    def here(self, done: int, state: State) -> bool:
+        """After each decision; a simulation stops, and keeps, when its loop says so."""
+        self.state = state
+        return False
+
+    def note(self, words: np.ndarray) -> None:
+        """Write down what was learned."""
+        self._world.notes.append(words)
+
+    def noted(self, shape: tuple[int, ...]) -> np.ndarray:
+        """What was written down before `start`."""
+        return np.array(self._world.notes[: self.start], np.int64).reshape(-1, *shape)
+
+    def tell(self, words: np.ndarray) -> None:
+        """Say it to whoever hears next."""
+        self._world.told.append(words)
+
+    def hear(self, shape: tuple[int, ...]) -> np.ndarray:
+        """What was told, in order."""
+        return self._world.told.popleft().reshape(shape)
+
+
+class FileDesk:
+    """A client in a process of its own.
+
+    keeps: called after each decision with the state; says whether to stop.  notes: the file of this run's notes.
+    pipe: to or from another client; others: the node and name of each other one.
+    """
+
+    def __init__(
+        self, *, start: int, kept: Arrays | None, keeps: Callable[[int, State], bool] | None, notes: Path | None,
+        pipe: Path, others: Sequence[tuple[int, str]],
+    ) -> None:  # fmt: skip
+        self.start, self.kept = start, kept
+        self.stopped = False
+        self._keeps, self._notes, self._pipe, self._others = keeps, notes, pipe, others
+        self._log: IO[bytes] | None = None
+        self._world: IO[bytes] | None = None
+
+    def here(self, done: int, state: State) -> bool:
+        """Keep the state where it is due."""
+        assert self._keeps is not None, "a client that keeps its state names a home for it"
+        self.stopped = self._keeps(done, state)
+        return self.stopped
+
+    def note(self, words: np.ndarray) -> None:
+        """Append it to the notes, at once."""
+        if self._log is None:
+            assert self._notes is not None
+            self._log = self._notes.open("ab", buffering=0)
+        self._log.write(np.ascontiguousarray(words, np.int64).tobytes())
+
+    def noted(self, shape: tuple[int, ...]) -> np.ndarray:
+        """What was written down before `start`, by whichever client of this run writes notes."""
+        return np.zeros((0, *shape), np.int64) if self._notes is None else notes_of(self._notes, shape)[: self.start]
+
+    def tell(self, words: np.ndarray) -> None:
+        """Say it to the client at the other end of the pipe."""
+        if self._world is None:
+            self._world = self._pipe.open("wb", buffering=0)
+        try:
+            self._world.write(np.ascontiguousarray(words, np.int64).tobytes())
+        except OSError:
+            raise self._gone() from None
+
+    def hear(self, shape: tuple[int, ...]) -> np.ndarray:
+        """What the client at the other end said."""
+        if self._world is None:
+            self._world = self._pipe.open("rb")
+        count = 8 * int(np.prod(shape, dtype=np.int64))
+        raw = self._world.read(count)
+        if len(raw) < count:
+            raise self._gone()
+        return np.frombuffer(raw, np.int64).reshape(shape)
+
+    def close(self) -> None:
+        """Let go of files and of the pipe."""
+        for file in (self._log, self._world):
+            if file is not None:
+                file.close()
+
+    def _gone(self) -> PeerLost:
+        """What a pipe that ends means: it is no cause, but the witness of one."""
+        node, name = self._others[0]
+        return PeerLost(f"{name} closed its connection to the world: it died or was stopped", peer=node)

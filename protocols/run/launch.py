@@ -1,0 +1,236 @@
+"""A run with a process for each role and one for the dealer: prepares, starts, stops, and reads the end."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from mpc.errors import ConfigError
+from mpc.launch import launch as launch_processes
+from mpc.launch import own_command
+from mpc.ledger import Entry
+from mpc.meter import Cost
+from mpc.net.transport import DEFAULT_TIMEOUT, check_timeout
+
+from .checkpoint import Checkpoint, checkpoint_at
+from .folder import COIN_KEY, SEEDS_KEY, Keep, begin, drop_beyond, forget, go_on, homes, key_in, reached
+from .notes import beyond, note_again, notes_of
+from .program import Coins, Ended, Program, home_of
+from .progress import StepLines
+from .rehearsal import Rehearsed, rehearse
+from .roles import ENDED, PARTY, PATIENCE, PIPE, Task, kind_of, private_path, returned_path
+from .sources import REPORT, check_material, dealer_beside
+from .stopping import Stopped, stoppable
+
+R = TypeVar("R")
+Say = Callable[[str], None]
+"""Told, in a line, what whoever started the run should know at once."""
+
+
+@dataclass(frozen=True)
+class Processes:
+    """How a run's processes find what they need.
+
+    timeout: seconds until a silent peer is lost.  material, session: stores to draw from, else a dealer is started.
+    """
+
+    timeout: float = DEFAULT_TIMEOUT
+    material: Path | None = None
+    session: str = "local"
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A run that can start: what it draws, what the roles are told, and where it lies."""
+
+    task: Task
+    rehearsed: Rehearsed
+    folder: Path
+
+
+def launch(
+    program: Program[R], how: Processes, *, keep: Keep | None = None, watch: Callable[[int], Any] | None = None,
+    say: Say = lambda _: None,
+) -> R:  # fmt: skip
+    """Play all decisions, or what is left of them.
+
+    With a place to keep it, the first Ctrl-C lets all roles keep the same decision; a second one ends at once, as the
+    first does where nothing is kept.  A run that was stopped gives what it reached, or is `Stopped` where a part of it
+    results in nothing.
+    """
+    with tempfile.TemporaryDirectory(prefix="masked-") as scratch:
+        kept = keep or Keep(Path(scratch) / "keep", every=max(1, program.decisions))
+        prepared = prepare(program, how, kept, Path(scratch), say=say)
+        stops: AbstractContextManager[None] = nullcontext()
+        if keep is not None or program.partial:
+            nodes = len(homes(program, kept.folder))
+            stops = stoppable(prepared.folder, nodes, program.cycle, say, program.unit)
+        interrupted = None
+        try:
+            with stops:
+                _play(program, prepared, watch)
+        except KeyboardInterrupt as stop:
+            interrupted = stop
+        except ConfigError as error:
+            raise _with_cure(error, program, kept, keep is not None) from error
+        done = reached(program, kept.folder)
+        if done < program.decisions and not (done and program.partial):
+            raise _stopped(program, kept, done, interrupted, say, resumable=keep is not None)
+        run = program.result(ended(program, prepared, done))
+        if done >= program.decisions and not program.lasting:
+            forget(program, kept.folder)
+        return run
+
+
+def prepare(program: Program[Any], how: Processes, keep: Keep, folder: Path, *, say: Say = lambda _: None) -> Prepared:
+    """Find out what can be wrong before the first message; only then remove what an earlier run kept."""
+    check_timeout(how.timeout)
+    rehearsed, material = rehearse(program), how.material is not None
+    run, start = go_on(program, keep.folder, material=material) if keep.resume else ("", 0)
+    if how.material is not None:
+        words, cure = program.purpose
+        check_material(how.material, how.session, rehearsed.plan, program.draws(start), run=words, cure=cure)
+    if keep.resume:
+        _say_again(program, keep.folder, start, material, say)
+        drop_beyond(program, keep.folder, start, material=material)
+    else:
+        run = begin(program, keep.folder, material=material)
+    every = -(-max(1, keep.every) // program.cycle) * program.cycle
+    task = Task(
+        kind_of(program), program.public(), run, start, every, keep.folder.absolute(), how.timeout, how.material,
+        how.session,
+    )  # fmt: skip
+    task.save(folder)
+    kept = {role.name for role in program.roles if role.home} if start else set()
+    for role, own in program.private(key_in(keep.folder, SEEDS_KEY)).items():
+        if role not in kept:  # a client that keeps its state goes on from that
+            _write_private(private_path(folder, role), own)
+    if len(program.roles) > 1:
+        os.mkfifo(folder / PIPE, 0o600)
+    return Prepared(task, rehearsed, folder)
+
+
+def ended(program: Program[Any], prepared: Prepared, done: int) -> Ended:
+    """What the roles kept up to decision `done`, and what they were left with where that was the last one."""
+    task, rehearsed, folder = prepared.task, prepared.rehearsed, prepared.folder
+    party = Checkpoint.load(checkpoint_at(task.keep / home_of(0), done))
+    clients = {
+        role.name: Checkpoint.load(checkpoint_at(task.keep / role.home, done)).arrays
+        for role in program.roles
+        if role.home
+    }
+    told = json.loads((folder / ENDED).read_text()) if (folder / ENDED).exists() else party.facts
+    paths = {role.name: returned_path(folder, role.name) for role in program.roles}
+    left = {name: json.loads(path.read_text()) for name, path in paths.items() if path.exists()}
+    notes, again, most = np.zeros(0, np.int64), 0, 1
+    if program.notes is not None:
+        notes = notes_of(task.keep / program.notes.notes, program.noted)
+        again, most = beyond(task.keep, done, len(notes))
+    draws = program.draws(0, done)
+    coins, dealt = None, {"blocks": 0, "seconds": 0.0}
+    if task.material is None and (key := key_in(task.keep, COIN_KEY)) is not None:
+        coins = Coins(key, program.cycle, key_in(task.keep, SEEDS_KEY))
+        if (folder / REPORT).exists():
+            dealt = json.loads((folder / REPORT).read_text())
+    return Ended(
+        done, Cost(**told["cost"]), Cost(**told.get("played", told["cost"])),
+        tuple(Entry(**row) for row in told["ledger"]), told["seconds"], rehearsed.turn,
+        rehearsed.plan.step_bytes * draws, draws * dealt["seconds"] / max(1, dealt["blocks"]), coins, party.arrays,
+        clients, notes[:done], left, again, most,
+    )  # fmt: skip
+
+
+def _play(program: Program[Any], prepared: Prepared, watch: Callable[[int], Any] | None) -> None:
+    """Start all processes, and wait for their end."""
+    task, folder = prepared.task, prepared.folder
+    if task.start >= program.decisions and program.lasting:  # nothing follows the last decision
+        return
+    command = own_command("protocols.run.roles", str(folder))
+    clients = {role.name: [*command, role.name] for role in program.roles}
+    with _dealing(program, prepared) as environment:
+        launch_processes(
+            [*command, PARTY], program.parties, clients=clients, environment=environment, timeout=PATIENCE,
+            output=StepLines.heard(watch),
+        )  # fmt: skip
+
+
+@contextmanager
+def _dealing(program: Program[Any], prepared: Prepared) -> Iterator[dict[str, str]]:
+    """A dealer beside the run, where nothing was dealt before; gives what the parties find it by."""
+    task = prepared.task
+    if task.material is not None:
+        yield {}
+        return
+    first, steps = program.block(task.start), program.draws(task.start)
+    coins = task.keep / COIN_KEY
+    with dealer_beside(prepared.rehearsed.plan, steps, prepared.folder, coins=coins, first=first) as environment:
+        yield environment
+
+
+def _with_cure(error: ConfigError, program: Program[Any], keep: Keep, resumable: bool) -> ConfigError:
+    """What a role failed of, and where the run can go on from."""
+    done = reached(program, keep.folder) if resumable else 0
+    if not done:
+        _forget_if_unplayed(program, keep)
+        return error
+    return ConfigError(f"{error}; all roles kept {program.unit} {done:,}: --resume goes on from there")
+
+
+def _stopped(
+    program: Program[Any], keep: Keep, done: int, interrupted: KeyboardInterrupt | None, say: Say, *, resumable: bool
+) -> BaseException:
+    """What a run that was stopped ends in."""
+    if done and resumable:
+        return Stopped(done)
+    if program.notes is not None:
+        noted = len(notes_of(keep.folder / program.notes.notes, program.noted))
+        say(
+            f"{noted:,} {program.unit}s were made, and the first checkpoint comes after {keep.every:,}: {keep.folder} "
+            f"holds nothing to go on from, only what the {program.notes.name} learned"
+        )
+    else:
+        _forget_if_unplayed(program, keep)
+    return interrupted or ConfigError(f"no role kept anything in {keep.folder}")
+
+
+def _forget_if_unplayed(program: Program[Any], keep: Keep) -> None:
+    """Where no role kept anything and none noted anything, there is nothing to put back or to count."""
+    noted = program.notes is not None and (keep.folder / program.notes.notes).exists()
+    if not noted and not any(any(home.glob("checkpoint-*.npz")) for home in homes(program, keep.folder)):
+        forget(program, keep.folder)
+
+
+def _say_again(program: Program[Any], folder: Path, start: int, material: bool, say: Say) -> None:
+    """Which decisions are about to be made again; where they are noted, they count twice."""
+    coins = "other coins, of --material," if material else "the same coins"
+    if program.notes is None:
+        if material:
+            say(
+                f"{program.unit}s after {start:,} are made with {coins} those that were made before as well: what "
+                "roles learned of them is not taken back"
+            )
+        return
+    path = folder / program.notes.notes
+    noted = notes_of(path, program.noted)
+    if again := len(noted) - start:
+        note_again(folder, start, start + again)
+        who = program.notes.name
+        say(
+            f"{again:,} {program.unit}s from {start:,} on are made again with {coins} and fresh masks: if a repeat "
+            f"yields another value, the {who} has seen two for that {program.unit}, so they count twice"
+        )
+    with path.open("r+b") as log:
+        log.truncate(noted[:start].nbytes)
+
+
+def _write_private(path: Path, own: Any) -> None:
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        np.savez(file, **own)

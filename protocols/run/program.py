@@ -1,0 +1,268 @@
+"""What a program says of itself, and all that `protocols.run` asks of one.  Knows no file, no process, no transport.
+
+    computing parties    `Program.player`   turn after turn, then `finish`; between two turns, `state` is all there is
+    clients              `Program.client`   a puller, a payer, a data owner, a customer: generators, at a `Desk` each
+
+A program is made twice.  Whoever starts a run makes it with all inputs, and `private` deals these out to the roles.  A
+process that plays one role makes it from `public` alone, and is given that role's own arrays.  A role never knows
+whether the others are in its process, in other processes, or started by torchrun.
+
+A decision draws its material from a step of the plan:
+
+    decisions 0 ... idle - 1                  draw nothing
+    decisions idle ... idle + cycle - 1       draw step 0,  the next `cycle` of them step 1, and so on
+"""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
+
+import numpy as np
+
+from mpc.client import ClientProgram
+from mpc.correlations import Correlation
+from mpc.ledger import Entry
+from mpc.meter import Cost
+from mpc.session import Session
+
+R = TypeVar("R")
+Arrays = Mapping[str, np.ndarray]
+Facts = Mapping[str, Any]
+"""Which run this is, as plain data: what a user gave comes first, what follows from it last."""
+
+
+@dataclass(frozen=True)
+class Role:
+    """A client.
+
+    home: the folder of its checkpoints, where it keeps any; such clients come first.
+    notes: the file in which it writes down what it learned, decision by decision; at most one client has one.
+    patient: it waits for as long as the run takes, and not for a decision only.
+    """
+
+    name: str
+    home: str = ""
+    notes: str = ""
+    patient: bool = False
+
+
+class Player(Protocol):
+    """One process's computing parties, between the first and the last decision."""
+
+    done: int
+
+    def turn(self) -> None:
+        """The next decision."""
+
+    def finish(self) -> None:
+        """What follows the last one."""
+
+    def state(self) -> Arrays:
+        """All that its parties go on from, with an axis for the parties first where it is a share."""
+
+
+class Desk(Protocol):
+    """What a client has beside its messages.
+
+    start: decisions that were made before.  kept: its state after these.
+    """
+
+    start: int
+    kept: Arrays | None
+
+    def here(self, done: int, state: Callable[[], Arrays]) -> bool:
+        """After each decision, of a client that keeps its state: whether to stop here."""
+
+    def note(self, words: np.ndarray) -> None:
+        """Write down what was learned."""
+
+    def noted(self, shape: tuple[int, ...]) -> np.ndarray:
+        """What a client wrote down in the `start` decisions before, (start, *shape); for who saw it come true."""
+
+    def tell(self, words: np.ndarray) -> None:
+        """What happens outside the computation: the next client that hears, hears this."""
+
+    def hear(self, shape: tuple[int, ...]) -> np.ndarray:
+        """Integers that another client told."""
+
+
+@dataclass(frozen=True)
+class Coins:
+    """What a reference needs to draw alike: whoever has these keys knows every chance of the run.
+
+    key: of the dealer's coins.  per_block: decisions that one of its blocks serves.  clients: of the clients' own
+    coins; None where they follow from the run's seed.
+    """
+
+    key: bytes = field(repr=False)
+    per_block: int = 1
+    clients: bytes | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What a run gave, whoever played it.
+
+    done: decisions.  cost: of all; played: of the decisions alone.  seconds: in which the decisions were made, waiting
+    included and the dealer's work not; offline_seconds: of that work.
+    items: what a decision draws.  coins: None where they are the secret of whoever dealt the material.
+    parties: the state of the computing parties here, or of party 0.  clients: states by role.  notes: what a client
+    wrote down, by decision.  left: what the clients' programs returned.
+    again, most: values that were noted beside those of `done` decisions, and how often one decision was made, at most.
+    """
+
+    done: int
+    cost: Cost
+    played: Cost
+    ledger: tuple[Entry, ...]
+    seconds: float
+    items: tuple[Correlation, ...]
+    offline_bytes: int
+    offline_seconds: float
+    coins: Coins | None
+    parties: Arrays
+    clients: Mapping[str, Arrays]
+    notes: np.ndarray
+    left: Mapping[str, Any]
+    again: int = 0
+    most: int = 1
+
+
+class Counted:
+    """A result that can say what its run cost and disclosed."""
+
+    ended: Ended
+
+    @property
+    def cost(self) -> Cost:
+        """Of the whole run."""
+        return self.ended.cost
+
+    @property
+    def ledger(self) -> tuple[Entry, ...]:
+        """Who learned what."""
+        return self.ended.ledger
+
+    @property
+    def seconds(self) -> float:
+        """In which the decisions were made."""
+        return self.ended.seconds
+
+    @property
+    def offline_bytes(self) -> int:
+        """What was dealt to party 0."""
+        return self.ended.offline_bytes
+
+    @property
+    def offline_seconds(self) -> float:
+        """Of the dealer's work."""
+        return self.ended.offline_seconds
+
+
+class Program(ABC, Generic[R]):
+    """A program of some parties over some decisions; R: what a whole run of it results in."""
+
+    name: ClassVar[str]  # the command's, and the plan's
+    unit: ClassVar[str] = "decision"  # what one is called
+    idle: int = 0
+    cycle: int = 1
+    roles: tuple[Role, ...] = ()  # of the clients, in node order
+    partial: ClassVar[bool] = False  # whether a run that was stopped has a result
+    lasting: ClassVar[bool] = False  # whether the last checkpoint stays: what a run learned is what it was for
+    recoins: ClassVar[bool] = False  # whether a run may go on with material that has other coins than its dealer's
+    seeded: ClassVar[bool] = False  # whether clients draw coins of their own, from a fresh key
+    noted: tuple[int, ...] = ()  # the shape of the integers that a client writes down of one decision
+
+    def __init__(self, parties: int, decisions: int) -> None:
+        self.parties, self.decisions = parties, decisions
+
+    @abstractmethod
+    def public(self) -> dict[str, Any]:
+        """What `of` makes it from, as JSON: what every role knows."""
+
+    @classmethod
+    @abstractmethod
+    def of(cls, given: Mapping[str, Any]) -> Program[R]:
+        """The program as a role knows it."""
+
+    @abstractmethod
+    def facts(self) -> Facts:
+        """Which run this is."""
+
+    @abstractmethod
+    def blank(self) -> Program[R]:
+        """The same of inputs that are nobody's: a rehearsal of two decisions finds what a decision draws and costs."""
+
+    @abstractmethod
+    def private(self, key: bytes | None) -> Mapping[str, Arrays]:
+        """By role, "party-0" and so on or a client's name, what it alone has.  key: of clients' coins; see `Coins`."""
+
+    @abstractmethod
+    def player(self, session: Session, own: Mapping[int, Arrays], kept: Arrays | None, done: int) -> Player:
+        """The computing parties that this session hosts.  own: by party.  kept: their state after `done` decisions."""
+
+    @abstractmethod
+    def client(self, role: str, own: Arrays, desk: Desk) -> ClientProgram:
+        """A client's part; what it returns is in `Ended.left`, and is plain data."""
+
+    @abstractmethod
+    def result(self, ended: Ended) -> R:
+        """What the run reached, beside its reference where the coins are known."""
+
+    def once_a_cycle(self, player: Any) -> None:
+        """What a cycle draws beside its decisions."""
+
+    @property
+    def notes(self) -> Role | None:
+        """The client that writes notes."""
+        return next((role for role in self.roles if role.notes), None)
+
+    @property
+    def purpose(self) -> tuple[str, str]:
+        """What this run is, in words, and the command that plans its material: said where material does not fit."""
+        return (
+            f"{self.decisions:,} {self.unit}s",
+            f"masked offline plan {self.name} ..., with this run's options, -o plan.json",
+        )
+
+    def block(self, done: int) -> int:
+        """The plan's step that the decision after `done` draws, or the first one if it draws none."""
+        return max(0, done - self.idle) // self.cycle
+
+    def draws(self, done: int = 0, end: int | None = None) -> int:
+        """How many steps of the plan the decisions from `done` to `end` draw, and at least 1."""
+        end = self.decisions if end is None else end
+        return max(1, -(-max(0, end - self.idle) // self.cycle) - self.block(done))
+
+
+def home_of(party: int) -> str:
+    """The role of a computing party: the name of its folder, and of its inputs."""
+    return f"party-{party}"
+
+
+def fingerprint(*arrays: np.ndarray) -> str:
+    """Of inputs that facts must tell apart and not tell."""
+    digest = hashlib.blake2b(digest_size=16)
+    for array in arrays:
+        digest.update(f"{array.dtype} {array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return f"{_FINGERPRINT}{digest.hexdigest()}"
+
+
+_FINGERPRINT = "blake2b "
+_SHOWN = (bool, int, float, str, type(None))
+
+
+def apart(kept: Facts, wanted: Facts) -> str | None:
+    """Where two runs differ first, in words; None where they are one run."""
+    for name, value in wanted.items():
+        have = kept.get(name)
+        if have == value:
+            continue
+        told = isinstance(value, _SHOWN) and not str(value).startswith(_FINGERPRINT)
+        return f"{name} = {have}, this one has {value}" if told else f"other {name}"
+    return None

@@ -1,0 +1,44 @@
+"""What a decision draws and costs, found by playing one with inputs that are nobody's.  Knows programs; no data."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from mpc.correlations import Correlation
+from mpc.meter import Cost
+from mpc.session import Session
+from offline import Plan, Recorder
+
+from .desk import MemoryDesk, World
+from .program import Program, home_of
+
+
+class Rehearsed(NamedTuple):
+    """plan: its step is what a cycle draws.  turn: the items of one decision; cost: what it costs."""
+
+    plan: Plan
+    turn: tuple[Correlation, ...]
+    cost: Cost
+
+
+def rehearse(program: Program[Any]) -> Rehearsed:
+    """Play the decisions that draw nothing, and one that draws; with a cycle, the plan's step is all of one."""
+    blank, recorder, world = program.blank(), Recorder(program.parties), World()
+    own = blank.private(None)
+    clients = {role.name: blank.client(role.name, own.get(role.name, {}), MemoryDesk(world)) for role in blank.roles}
+    session = Session.simulate(program.parties, recorder, clients=clients)
+    parties = {party: own.get(home_of(party), {}) for party in range(program.parties)}
+    player = blank.player(session, parties, None, 0)
+    while player.done < blank.idle:
+        player.turn()
+    before, drawn = replace(session.meter.total), len(recorder.items)
+    player.turn()
+    turn, after = tuple(recorder.items[drawn:]), session.meter.total
+    cost = Cost(after.rounds - before.rounds, after.opened_bytes - before.opened_bytes)
+    if program.cycle == 1:
+        return Rehearsed(Plan(program.name, program.parties, turn), turn, cost)
+    drawn = len(recorder.items)
+    blank.once_a_cycle(player)
+    items = turn * program.cycle + tuple(recorder.items[drawn:])
+    return Rehearsed(Plan(program.name, program.parties, items), turn, cost)

@@ -1,0 +1,132 @@
+"""What every run leaves behind: facts that all documents share, text for people, files.  Knows results; no protocol.
+
+Report      what a system makes of its result: a document, a text, a picture, files of its own
+show        prints one document or the text, writes files, says where they lie
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from mpc.ledger import Entry
+
+from .folder import PICTURES
+from .program import Ended
+
+_PACKAGES = ("masked-bandits", "numpy", "torch", "cryptography", "scikit-learn")
+_OLD_NAMES = {
+    "twin_": "reference_", "reference_": "twin_", "client_hops": "client_messages", "client_messages": "client_hops",
+}  # fmt: skip
+"""What two systems call by two names is given under both until 1.0."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """A run that can be shown.
+
+    document: as other tools read it.  text: what a person wants to know at the end.  done: steps that it is about.
+    picture: draws the reward curve; None where there is nothing to draw.  more: for result.json alone.
+    files: writes the system's own files into a folder, and gives their paths.
+    """
+
+    document: dict[str, Any]
+    text: str
+    done: int
+    picture: Callable[[Path], None] | None = None
+    more: Mapping[str, Any] = field(default_factory=dict)
+    files: Callable[[Path], list[Path]] = lambda _: []
+
+
+def costs(ended: Ended, steps: int) -> dict[str, Any]:
+    """What a step cost, by the names that all documents have."""
+    played = ended.played
+    return {
+        "seconds_per_step": ended.seconds / steps,
+        "rounds_per_step": played.rounds / steps,
+        "client_hops_per_step": played.client_hops / steps,
+        "bytes_per_step_per_party": played.opened_bytes / steps,
+        "sent_bytes_per_step_per_party": played.sent_bytes / steps,
+        "offline_seconds_per_step": ended.offline_seconds / steps,
+        "offline_bytes_per_step": ended.offline_bytes / steps,
+    }
+
+
+def cost_text(facts: Mapping[str, Any], unit: str) -> list[str]:
+    """The same in two lines."""
+    return [
+        f"a {unit} took {facts['rounds_per_step']:g} rounds, {facts['bytes_per_step_per_party']:,.0f} bytes from each "
+        f"party to each other, {1e3 * facts['seconds_per_step']:.2f} ms;",
+        f"dealt beforehand: {facts['offline_bytes_per_step']:,.0f} bytes, "
+        f"{1e3 * facts['offline_seconds_per_step']:.2f} ms of the dealer's time",
+    ]
+
+
+def learned(entries: Iterable[Entry | tuple[str, str, str]]) -> list[str]:
+    """Who learned what, in aligned lines.  An entry of the ledger, or (role, what, why) in words."""
+    rows = [
+        (entry.role, f"{entry.count:,} x {entry.what}", entry.why) if isinstance(entry, Entry) else entry
+        for entry in entries
+    ]
+    widths = [max((len(row[i]) for row in rows), default=0) for i in range(2)]
+    lines = [f"  {role.ljust(widths[0])}  {what.ljust(widths[1])}  {why}" for role, what, why in rows]
+    return ["who learned what", *(lines or ["  nobody learned anything"])]
+
+
+def ledger_json(entries: Iterable[Entry]) -> list[dict[str, Any]]:
+    """The ledger in a document."""
+    return [asdict(entry) for entry in entries]
+
+
+def with_both_names(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The document, and what has two names under both."""
+    whole = dict(document)
+    for name, value in document.items():
+        for one, other in _OLD_NAMES.items():
+            if name.startswith(one):
+                whole.setdefault(other + name[len(one) :], value)
+    return whole
+
+
+def show(
+    report: Report, options: Mapping[str, Any], out: Path | None, plot: Path | None, *, as_json: bool
+) -> None:  # fmt: skip
+    """Print it first: a disk that fills up takes a picture, and not what an hour of computing found."""
+    document = with_both_names(report.document)
+    print(json.dumps(document, indent=1) if as_json else report.text, flush=True)
+    files = []
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        whole = {**document, **report.more, "options": _plain(options), "versions": versions()}
+        (out / "result.json").write_text(json.dumps(whole, indent=1) + "\n")
+        files = [out / "result.json", *report.files(out)]
+    curves = [*([out / "reward.png"] if out is not None else []), *([plot] if plot is not None else [])]
+    if report.picture is not None:
+        for path in curves:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            report.picture(path)
+            files.append(path)
+    for path in () if as_json else files:
+        print(f"{'reward curve' if path.suffix in PICTURES else 'written'}: {path}")
+
+
+def versions() -> dict[str, str]:
+    """Of Python and of the packages that a result depends on."""
+    found = {"python": platform.python_version()}
+    for name in _PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "not installed"
+    return found
+
+
+def _plain(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options as JSON takes them."""
+    simple: Sequence[type] = (str, int, float, bool, type(None))
+    return {name: value if isinstance(value, tuple(simple)) else str(value) for name, value in options.items()}

@@ -1,0 +1,217 @@
+"""One role of a run in a process of its own: `python -m protocols.run.roles FOLDER ROLE`.  Knows files and one place.
+
+    FOLDER/task.json        what every role is told: the program as `Program.public` has it, and where things are kept
+    FOLDER/ROLE.npz         what this role alone has, `Program.private`; it deletes the file once it has read it
+    FOLDER/ended.json       what party 0 counted, at the end
+    FOLDER/ROLE.json        what a client's program returned
+
+What a role goes on from lies below `keep`: see `folder`.  All roles that keep anything stop after the same decision:
+see `stopping`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mpc.client import ClientLink, serve
+from mpc.errors import ConfigError, MaskedError
+from mpc.launch import join, join_as_client, party_main, place
+from mpc.net.transport import Transport
+from mpc.session import Session
+
+from .checkpoint import Checkpoint, checkpoint_at
+from .desk import FileDesk, State
+from .program import Arrays, Program, Role, home_of
+from .progress import StepLines
+from .sources import source_for
+from .stopping import Stop, stopped_at
+
+PIPE, ENDED = "world", "ended.json"
+PATIENCE = 30 * 86400.0  # seconds that a client waits for the end of a run; whom the parties lose, they notice sooner
+
+
+@dataclass(frozen=True)
+class Task:
+    """What every role is told; travels as JSON in the run's folder.
+
+    kind: where the program's class is: module, name, and the file where the module is no installed one.
+    run: the run's name.  start: decisions made before.  every: decisions between checkpoints.  keep: where they lie.
+    timeout: seconds until a silent peer is lost.  material, session: where the parties' stores lie, else a dealer
+    serves them.
+    """
+
+    kind: tuple[str, str, str | None]
+    public: dict[str, Any]
+    run: str
+    start: int
+    every: int
+    keep: Path
+    timeout: float
+    material: Path | None = None
+    session: str = "local"
+
+    def save(self, folder: Path) -> None:
+        """Write it where the roles look."""
+        given = {**asdict(self), "keep": str(self.keep), "material": self.material and str(self.material)}
+        (folder / "task.json").write_text(json.dumps(given))
+
+    @classmethod
+    def load(cls, folder: Path) -> Task:
+        """Read it."""
+        given = json.loads((folder / "task.json").read_text())
+        material = None if given["material"] is None else Path(given["material"])
+        return cls(**{**given, "kind": tuple(given["kind"]), "keep": Path(given["keep"]), "material": material})
+
+    def program(self) -> Program[Any]:
+        """The program as every role knows it."""
+        module, name, file = self.kind
+        kind: type[Program[Any]] = getattr(_module(module, file), name)
+        return kind.of(self.public)
+
+    def due(self, done: int, decisions: int) -> bool:
+        """Whether a checkpoint is kept after so many decisions."""
+        return done > self.start and (done % self.every == 0 or done >= decisions)
+
+
+def kind_of(program: Program[Any]) -> tuple[str, str, str | None]:
+    """Where another process finds the program's class, also if it is in a script."""
+    kind = type(program)
+    script = kind.__module__ == "__main__" or importlib.util.find_spec(kind.__module__) is None
+    return kind.__module__, kind.__qualname__, sys.modules[kind.__module__].__file__ if script else None
+
+
+def private_path(folder: Path, role: str) -> Path:
+    """The file of what a role alone has."""
+    return folder / f"{role.replace(' ', '-')}.npz"
+
+
+def returned_path(folder: Path, role: str) -> Path:
+    """The file of what a client's program returned."""
+    return folder / f"{role.replace(' ', '-')}.json"
+
+
+def computing_party(program: Program[Any], task: Task, folder: Path, party: int, transport: Transport) -> None:
+    """Plays with the others what is left of the run, and keeps its state in between."""
+    home = task.keep / home_of(party)
+    kept = Checkpoint.load(checkpoint_at(home, task.start)) if task.start else None
+    source = source_for(party, task.material, task.session)
+    source.want(program.draws(task.start))
+    own = {party: _own(folder, home_of(party))}
+    stop, tell = Stop(folder, party), StepLines() if party == 0 else None
+    with Session(transport, source, roles=[role.name for role in program.roles]) as session:
+        seconds = 0.0
+        if kept is not None:
+            session.resume(kept.facts["cost"], kept.facts["ledger"])
+            seconds = kept.facts["seconds"]
+        player = program.player(session, own, None if kept is None else kept.arrays, task.start)
+        while True:
+            finished = player.done >= program.decisions
+            last = not finished and stop.here(player.done)
+            if last or task.due(player.done, program.decisions):
+                facts = {"run": task.run, "role": home.name, **session.counted(), "seconds": seconds}
+                Checkpoint(player.done, facts, player.state()).save(home)
+            if last or finished:
+                break
+            started = time.perf_counter()
+            player.turn()
+            seconds += time.perf_counter() - started
+            if tell is not None:
+                tell(player.done)
+        if finished:
+            played = session.counted()
+            player.finish()
+            if party == 0:
+                told = {"played": played["cost"], **session.counted(), "seconds": seconds}
+                (folder / ENDED).write_text(json.dumps(told))
+    source.close()
+
+
+def client(program: Program[Any], task: Task, folder: Path, role: Role, node: int, link: ClientLink) -> None:
+    """Plays a client; one that is left waiting because all others were asked to stop ends in peace."""
+    desk = _desk(program, task, folder, role, node)
+    try:
+        left = serve(link, program.client(role.name, _own(folder, role.name), desk))
+    except MaskedError:
+        if stopped_at(folder) is None:
+            raise
+        return
+    finally:
+        desk.close()
+    if desk.stopped:
+        return
+    fresh = returned_path(folder, role.name).with_suffix(".new")
+    fresh.write_text(json.dumps(left))
+    fresh.replace(returned_path(folder, role.name))
+
+
+def play(folder: Path, role: str, *, clients: int = 0) -> None:
+    """The role of this process, where its launcher says.  clients: how many there are, under torchrun."""
+    here = place()
+    if here is None:
+        raise ConfigError("a role is started by 'masked launch'")
+    task = Task.load(folder)
+    program = task.program()
+    if role == PARTY:
+        computing_party(program, task, folder, here.node, join(task.timeout, clients=clients))
+        return
+    own = next((own for own in program.roles if own.name == role), None)
+    if own is None:
+        raise ConfigError(f"there is no role {role!r} in {program.name}")
+    link = join_as_client(PATIENCE if own.patient else task.timeout, clients=clients)
+    client(program, task, folder, own, here.node, link)
+
+
+PARTY = "party"
+
+
+def _own(folder: Path, role: str) -> Arrays:
+    path = private_path(folder, role)
+    if not path.exists():
+        return {}
+    with np.load(path, allow_pickle=False) as own:
+        arrays = {name: own[name] for name in own.files}
+    path.unlink()
+    return arrays
+
+
+def _desk(program: Program[Any], task: Task, folder: Path, role: Role, node: int) -> FileDesk:
+    kept, keeps = None, None
+    if role.home:
+        home, stop = task.keep / role.home, Stop(folder, node)
+        if task.start:
+            kept = Checkpoint.load(checkpoint_at(home, task.start)).arrays
+
+        def keeps(done: int, state: State) -> bool:
+            last = done < program.decisions and stop.here(done)
+            if last or task.due(done, program.decisions):
+                Checkpoint(done, {"run": task.run, "role": home.name}, state()).save(home)
+            return last
+
+    others = [(program.parties + at, other.name) for at, other in enumerate(program.roles) if other is not role]
+    notes = None if program.notes is None else task.keep / program.notes.notes
+    return FileDesk(start=task.start, kept=kept, keeps=keeps, notes=notes, pipe=folder / PIPE, others=others)
+
+
+def _module(name: str, file: str | None) -> Any:
+    if file is None:
+        return importlib.import_module(name)
+    spec = importlib.util.spec_from_file_location("program_of_this_run", file)
+    if spec is None or spec.loader is None:
+        raise ConfigError(f"the program's file {file} cannot be read: is it still there?")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+if __name__ == "__main__":
+    party_main(lambda: play(Path(sys.argv[1]), sys.argv[2]))

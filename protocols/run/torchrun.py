@@ -1,0 +1,153 @@
+"""A run whose processes torchrun started: rank p is computing party p, then come the clients.
+
+All ranks are on one machine and share the folder in which each keeps its own; material was dealt beforehand.  Rank 0
+makes the program and deals out its inputs; every rank then plays one role, as in a launch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from mpc.errors import ConfigError, MaskedError
+from mpc.launch import Place
+
+from .checkpoint import checkpoint_at
+from .folder import Keep, forget, homes, reached
+from .launch import Prepared, Processes, ended, prepare
+from .program import Program
+from .roles import PARTY, play, returned_path
+
+R = TypeVar("R")
+_SILENT = 10.0  # seconds in which rank 0 says what all ranks found, and torchrun ends them
+
+
+def check_place(here: Place, parties: int, clients: Sequence[str]) -> None:
+    """ConfigError unless there is a rank for every role."""
+    wanted = parties + len(clients)
+    if here.parties != wanted:
+        raise ConfigError(
+            f"torchrun started {here.parties} processes: {parties} computing parties and {', '.join(clients)} are "
+            f"{wanted}; use --nproc-per-node {wanted}, or another --parties"
+        )
+
+
+@contextlib.contextmanager
+def one_voice(here: Place | None) -> Iterator[None]:
+    """Where all ranks find the same mistake, rank 0 says it, and torchrun ends the others before they do."""
+    try:
+        yield
+    except MaskedError:
+        if here is not None and here.node:
+            with _ended_by_torchrun():
+                time.sleep(_SILENT)
+        raise
+
+
+@contextlib.contextmanager
+def _ended_by_torchrun() -> Iterator[None]:
+    """A rank that is ended while it waits is no failure of its own: torchrun's report then shows the one there was."""
+    try:
+        yield
+    except SystemExit:
+        raise SystemExit(0) from None
+
+
+@contextlib.contextmanager
+def reported() -> Iterator[None]:
+    """What ends this rank goes into the file whose text torchrun's own report shows."""
+    try:
+        yield
+    except MaskedError as error:
+        if path := os.environ.get("TORCHELASTIC_ERROR_FILE"):
+            said = {"py_callstack": f"error: {error}", "timestamp": str(int(time.time()))}
+            with contextlib.suppress(OSError):
+                Path(path).write_text(json.dumps({"message": {"message": f"error: {error}", "extraInfo": said}}))
+        raise
+
+
+def torchrun(
+    make: Callable[[], Program[R]], how: Processes, here: Place, *, keep: Keep | None, clients: Sequence[str]
+) -> R | None:  # fmt: skip
+    """Play this process's role; rank 0 gives the run, from what the roles kept.
+
+    make: the program with its inputs, for rank 0.  keep: None where what is kept is for the time of the run only.
+    """
+    with one_voice(here):
+        if how.material is None:
+            raise ConfigError(
+                "under torchrun material is dealt beforehand: 'masked offline plan', 'masked offline deal', and then "
+                "--material DIR"
+            )
+        if keep is not None and keep.resume:
+            raise ConfigError("under torchrun a run starts anew: use 'masked launch' with --resume")
+    scratch = _scratch_folder()
+    if here.node:
+        with _ended_by_torchrun():
+            _await_rank_0(scratch, how.timeout)
+        parties = here.parties - len(clients)
+        play(scratch, PARTY if here.node < parties else clients[here.node - parties], clients=len(clients))
+        return None
+    program = make()
+    with _fresh(scratch):
+        kept = keep or Keep(scratch / "keep", every=program.decisions)
+        prepared = prepare(program, how, kept, scratch)
+        _ready(scratch).touch()
+        play(scratch, PARTY, clients=len(clients))
+        _await_others(program, prepared, kept, how.timeout)
+        run = program.result(ended(program, prepared, program.decisions))
+        if not program.lasting:
+            forget(program, kept.folder)
+        return run
+
+
+def _scratch_folder() -> Path:
+    """A folder for the time of a run: the same path in all ranks that one torchrun started."""
+    return Path(tempfile.gettempdir()) / f"masked-{os.getuid()}-{os.getppid()}-{os.environ.get('MASTER_PORT', '')}"
+
+
+@contextlib.contextmanager
+def _fresh(folder: Path) -> Iterator[None]:
+    try:
+        folder.mkdir(mode=0o700)
+    except OSError as error:
+        raise ConfigError(f"{folder} cannot be made ({error.strerror}): remove it, or set TMPDIR") from error
+    try:
+        yield
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _ready(folder: Path) -> Path:
+    return folder / "ready"
+
+
+def _await_rank_0(folder: Path, timeout: float) -> None:
+    """Until rank 0 has prepared the run."""
+    deadline = time.monotonic() + timeout
+    while not _ready(folder).exists():
+        if time.monotonic() > deadline:
+            raise ConfigError(f"rank 0 did not prepare {folder} within {timeout:g} s: start all ranks together")
+        time.sleep(0.01)
+    if folder.stat().st_uid != os.getuid():
+        raise ConfigError(f"{folder} belongs to another user: start all ranks as one, or set TMPDIR")
+
+
+def _await_others(program: Program[R], prepared: Prepared, keep: Keep, timeout: float) -> None:
+    """Until the other roles have kept their last decision too: a fast rank 0 must not miss it."""
+    last = [checkpoint_at(home, program.decisions) for home in homes(program, keep.folder)]
+    last += [returned_path(prepared.folder, role.name) for role in program.roles]
+    deadline = time.monotonic() + timeout
+    while not all(path.exists() for path in last) or reached(program, keep.folder) < program.decisions:
+        if time.monotonic() > deadline:
+            raise ConfigError(
+                f"not all roles kept their last {program.unit} in {keep.folder} within {timeout:g} s: start again"
+            )
+        time.sleep(0.01)
