@@ -17,7 +17,7 @@ import pytest
 
 from protocols.cli import main
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[2]
 LIMIT = 60.0
 SMALL = ("--data", "synthetic", "--arms", "4", "--dim", "8", "--parties", "2", "--eps", "0.2")
 

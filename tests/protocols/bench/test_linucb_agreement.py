@@ -20,7 +20,7 @@ from bandits.oful import Confidence
 from protocols.bench import linucb_agreement
 from protocols.bench.linucb_agreement import Beside, classic, hidden, main, measure, shown
 
-SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
+SHARED = Path(__file__).resolve().parents[4] / "shared" / "data"
 MOVIES = (SHARED / "movielens-100k").is_dir()
 SIZES = pytest.mark.parametrize(("dim", "arms", "budget"), [(3, 15, 25), (5, 50, 10), (18, 6, 25)])
 SEEDS, BITS = 20, 256

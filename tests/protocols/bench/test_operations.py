@@ -12,7 +12,7 @@ from protocols.bench.cases import cases
 from protocols.bench.measure import Row
 from protocols.bench.report import GOALS, as_json, as_markdown, missed
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 KEYS = {
     "op", "parties", "transport", "size", "rounds", "bytes_per_party", "offline_bytes", "microseconds",
     "plain_microseconds", "offline_microseconds", "peer_microseconds", "peer_rounds",

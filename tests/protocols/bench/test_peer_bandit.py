@@ -12,7 +12,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
+SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
 ARMS, DIM = 4, 3
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mpc_samba_runs import played, rising
-
 from protocols.bench.samba_mpc import GOALS, measure, missed
+
+from ..samba.mpc.runs import played, rising
 
 
 def test_a_row_is_of_a_launched_run() -> None:

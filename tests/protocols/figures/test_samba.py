@@ -15,7 +15,7 @@ from protocols.figures import __main__ as figures
 from protocols.figures.samba import FIGURES, Mode, Size, units
 
 Output = pytest.CaptureFixture[str]
-SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
+SHARED = Path(__file__).resolve().parents[4] / "shared" / "data"
 
 
 @pytest.fixture

@@ -9,14 +9,15 @@ import sys
 from pathlib import Path
 
 import pytest
-from parties.processes import free_port
-from ppcb_commands import LIMIT, ROOT, SMALL
 
 from mpc import ConfigError
 from mpc.launch import Place
 from protocols.cli import main
 from protocols.ppcb.torchrun import one_voice, reported
 from protocols.run.folder import reserved
+from tests.parties.processes import free_port
+
+from ..harness import LIMIT, ROOT, SMALL
 
 
 def torchrun(cwd: Path, *options: str) -> subprocess.CompletedProcess[str]:

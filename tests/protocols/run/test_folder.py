@@ -9,10 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from ppcb_commands import ROOT, SMALL, masked
 
 from mpc import ConfigError
 from protocols.run.folder import check_picture, reserved
+
+from ..harness import ROOT, SMALL, masked
 
 Output = pytest.CaptureFixture[str]
 

@@ -227,7 +227,7 @@ def test_ctrl_c_and_resume(how: str, budget: int, kept: str, here: Path, capsys:
     """Stopped by SIGINT in the middle: it says how to go on, and goes on to the reference's pulls."""
     words = f"{how} --arms-file means.txt --budget {budget} --checkpoint-every 20 --out out"
     command, home = [sys.executable, "-m", "protocols", *words.split()], here / "out/checkpoints" / kept
-    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
     process = subprocess.Popen(command, env=env, stderr=subprocess.PIPE, text=True)
     for _ in range(600):
         if any(path.stem > "checkpoint-000000020" for path in home.glob("checkpoint-*.npz")):

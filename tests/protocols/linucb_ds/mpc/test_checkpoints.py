@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from mpc_linucb_runs import normal, of, spectral
 
 from bandits.coins import Noise
 from bandits.fixed_point import words
@@ -35,7 +34,9 @@ from protocols.run.checkpoint import Checkpoint, checkpoint_at, checkpoints
 from protocols.run.folder import reserved
 from protocols.run.keeping import Keep, Stopped
 
-ROOT = Path(__file__).resolve().parents[3]
+from .runs import normal, of, spectral
+
+ROOT = Path(__file__).resolve().parents[4]
 BUDGET, LIMIT = 14, 60.0
 SHOWN_AND_HIDDEN = pytest.mark.parametrize("hide", [False, True], ids=["shown", "hidden"])
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from mpc_linucb_runs import normal, spectral
 
 from bandits.attacks.linucb_comp import recover
 from bandits.attacks.linucb_p import cosine, estimate
@@ -21,6 +20,8 @@ from protocols.linucb_ds.mpc.player import HiddenArms
 from protocols.linucb_ds.mpc.replay import own_coins
 from protocols.linucb_ds.mpc.settings import Settings
 from protocols.linucb_ds.mpc.simulate import Simulation
+
+from .runs import normal, spectral
 
 BUDGET = 12
 SUM = Entry("DC", "cumulative reward", 1, "it pays for the pulls")

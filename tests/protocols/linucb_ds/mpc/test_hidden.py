@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from mpc_linucb_runs import TIES, Followed, followed, normal, of, paid_exactly, played, spectral
 
 from bandits.coins import Noise
 from bandits.linear_problem import LinearProblem
 from protocols.linucb_ds.mpc.settings import Settings
 from protocols.linucb_ds.mpc.simulate import Simulation
+
+from .runs import TIES, Followed, followed, normal, of, paid_exactly, played, spectral
 
 PROBLEMS: dict[str, tuple[LinearProblem, int]] = {
     "d=3 K=15": (normal(3, 15), 60),

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mpc_linucb_runs import normal, played, spectral
 
 from bandits.linear_problem import LinearProblem
 from mpc import ConfigError
@@ -17,6 +16,8 @@ from protocols.linucb_ds.mpc.roles import draws_of
 from protocols.linucb_ds.mpc.run import Run
 from protocols.linucb_ds.mpc.settings import Settings
 from protocols.linucb_ds.mpc.simulate import plan_of
+
+from .runs import normal, played, spectral
 
 
 def launch(problem: LinearProblem, settings: Settings, scratch: Path, **how: Any) -> Run:

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-from mpc_linucb_runs import clear, followed, normal, of, spectral, state_of
 
 from bandits.coins import Noise
 from bandits.fixed_point import Scales
@@ -19,6 +18,8 @@ from mpc import ConfigError, RangeError
 from mpc.errors import MaskedError
 from protocols.linucb_ds.mpc.player import owner
 from protocols.linucb_ds.mpc.settings import Settings
+
+from .runs import clear, followed, normal, of, spectral, state_of
 
 REFUSED: list[tuple[str, LinearProblem, int, dict[str, Any], type[MaskedError], str]] = [
     ("no pull", normal(3, 4), 0, {}, ConfigError, "at least 1 pull, not 0"),

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from mpc_linucb_runs import TIES, normal, of, played, ring, spectral
 
 from bandits.coins import Noise
 from bandits.fixed_point import play_fixed, precision, rounded
@@ -16,6 +15,8 @@ from protocols.linucb_ds.mpc.replay import replayed
 from protocols.linucb_ds.mpc.run import Reference, Run
 from protocols.linucb_ds.mpc.settings import Settings
 from protocols.linucb_ds.mpc.simulate import Simulation
+
+from .runs import TIES, normal, of, played, ring, spectral
 
 SIZES = [(3, 15, 60), (5, 50, 25), (18, 6, 60)]
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from parties.threads import TOKEN, over_tcp, side_by_side, values
 
 from bandits import arm_probabilities
 from bandits.environments import synthetic_linear
@@ -26,6 +25,7 @@ from offline import Store, StoreSource, deal
 from protocols.ppcb import Hear, Prediction, PrivateContextualBandit, Say, payer_client, puller_client
 from protocols.ppcb.library.arguments import most_steps
 from protocols.ppcb.play import split
+from tests.parties.threads import TOKEN, over_tcp, side_by_side, values
 
 ENVIRONMENT = synthetic_linear(4, 8, rows=400, seed=1)
 EPISODE = ENVIRONMENT.episode(120, 3)

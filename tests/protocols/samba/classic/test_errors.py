@@ -10,8 +10,6 @@ import pytest
 
 pytest.importorskip("phe", reason="the extra 'paillier' is not installed")
 
-from classic_samba_runs import BITS, KEY, MEANS, changed, classic, noted, plays
-
 from mpc.errors import ConfigError, Desync, MaskedError, PeerLost, RangeError
 from protocols.published.drive import Part, Receive, Send, in_one_process, over_links
 from protocols.published.sealing import Direction, Seal
@@ -22,6 +20,8 @@ from protocols.samba.classic.randomness import OwnerCoins
 from protocols.samba.classic.roles import controller, data_customer, owners
 from protocols.samba.policies import UCB, Softmax
 from protocols.samba.score import Holdings, LocalPolicy, Select
+
+from .runs import BITS, KEY, MEANS, changed, classic, noted, plays
 
 LATE = 7  # a step in the middle of a run of 12
 

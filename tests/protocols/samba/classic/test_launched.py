@@ -17,8 +17,6 @@ import pytest
 
 pytest.importorskip("phe", reason="the extra 'paillier' is not installed")
 
-from classic_samba_runs import classic, same
-
 from bandits.samba import BernoulliArms, Seeds
 from mpc.errors import ConfigError
 from mpc.launch import launch
@@ -28,6 +26,8 @@ from protocols.samba.classic import run as classic_run
 from protocols.samba.classic.kept import RunKept
 from protocols.samba.classic.messages import Spec
 from protocols.samba.classic.process import input_path, name_of, write_inputs
+
+from .runs import classic, same
 
 MEANS = [0.2, 0.8, 0.5]
 PROCESS = [sys.executable, "-m", "protocols.samba.classic.process"]

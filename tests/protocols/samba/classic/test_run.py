@@ -13,8 +13,6 @@ import pytest
 
 pytest.importorskip("phe", reason="the extra 'paillier' is not installed")
 
-from classic_samba_runs import BITS, MEANS, classic, noted, plays, same
-
 from bandits.samba import NAMES, Seeds, by_name, run
 from mpc.errors import ConfigError
 from protocols.published.paillier import Counts
@@ -23,6 +21,8 @@ from protocols.samba.classic.opening import Seen
 from protocols.samba.classic.outcome import Operations
 from protocols.samba.classic.randomness import ReferenceCoins
 from protocols.samba.policies import local_policy
+
+from .runs import BITS, MEANS, classic, noted, plays, same
 
 SIZES = [(1, 1), (1, 9), (2, 2), (2, 60), (10, 10), (10, 120), (100, 100), (100, 180)]
 SPECS = [

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mpc_samba_runs import POLICIES, agrees, played, rising
 
 from mpc import ConfigError
 from protocols.run.checkpoint import Checkpoint
@@ -15,6 +14,8 @@ from protocols.samba.mpc.checkpoint import begin, forget
 from protocols.samba.mpc.run import Run
 from protocols.samba.mpc.settings import Settings
 from protocols.samba.mpc.simulate import simulate
+
+from .runs import POLICIES, agrees, played, rising
 
 
 def until(stop: int, folder: Path, *, resume: bool, policy: str = "ucb", seed: int = 4, **more: Any) -> Run:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from mpc_samba_runs import POLICIES, simulation
 
 from mpc import EVERYONE, Open, Reveal
 from mpc.ledger import Entry
@@ -15,6 +14,8 @@ from mpc.rounds import Input, Request
 from protocols.samba.mpc.settings import MOST_PAIRS
 from protocols.samba.mpc.simulate import Simulation
 from protocols.samba.report import by_owner
+
+from .runs import POLICIES, simulation
 
 SUM = Entry("DC", "cumulative reward", 1, "it pays for the pulls")
 

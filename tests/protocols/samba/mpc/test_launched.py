@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from mpc_samba_runs import agrees, played, rising
 
 from mpc import ConfigError
 from mpc.errors import OutOfMaterial
@@ -26,6 +25,8 @@ from protocols.samba.mpc.roles import Task
 from protocols.samba.mpc.run import Run
 from protocols.samba.mpc.settings import Settings
 from protocols.samba.mpc.simulate import plan_of, simulate
+
+from .runs import agrees, played, rising
 
 
 def launch(settings: Settings, scratch: Path, **how: Any) -> Run:

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from mpc_samba_runs import POLICIES, rising, simulation
 
 from bandits.samba import Seeds
 from mpc import ConfigError, RangeError
@@ -14,6 +13,8 @@ from mpc.errors import Desync
 from protocols.samba.mpc.clients import Host
 from protocols.samba.mpc.settings import Settings
 from protocols.samba.score import Holdings, LocalPolicy
+
+from .runs import POLICIES, rising, simulation
 
 
 def hosted(policy: str, arms: int = 6, **more: Any) -> Host:
