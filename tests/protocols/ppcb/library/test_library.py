@@ -23,7 +23,7 @@ from mpc.net.tcp import Tcp, TcpClient
 from mpc.session import Session
 from offline import Store, StoreSource, deal
 from protocols.ppcb import Hear, Prediction, PrivateContextualBandit, Say, payer_client, puller_client
-from protocols.ppcb.library.arguments import most_steps
+from protocols.ppcb.library.fitting import most_steps
 from protocols.ppcb.play import split
 from tests.parties.threads import TOKEN, over_tcp, side_by_side, values
 
