@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from parties.processes import free_port
+
+from tests.parties.processes import free_port
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -68,8 +68,13 @@ def split(contexts: np.ndarray, parties: int) -> dict[int, np.ndarray]:
     return {owner: contexts[..., part] for owner, part in enumerate(feature_blocks(contexts.shape[-1], parties))}
 
 
-def share_contexts(session: Session, given: Mapping[int, np.ndarray], settings: Settings) -> Share:
-    """[x] from the owners' blocks, of which this process has its own; each owner enforces the declared bound."""
+def share_contexts(
+    session: Session, given: Mapping[int, np.ndarray], settings: Settings, *, contexts: int | None = None
+) -> Share:
+    """[x] from the owners' blocks, of which this process has its own; each owner enforces the declared bound.
+
+    contexts: how many, where they are decided on and not learned from together.
+    """
     if settings.owners < session.parties:
         raise ConfigError(
             f"settings for {settings.owners} owners of blocks do not cover {session.parties}: the norm of a whole "
@@ -83,6 +88,7 @@ def share_contexts(session: Session, given: Mapping[int, np.ndarray], settings: 
             width=part.stop - part.start,
             settings=settings,
             bound=settings.bound,
+            contexts=contexts,
         )
         for owner, part in enumerate(feature_blocks(settings.dim, session.parties))
     ]

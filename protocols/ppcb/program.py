@@ -110,10 +110,14 @@ class Decision(NamedTuple):
 
 
 def share_block(
-    session: Session, values: np.ndarray | None, *, owner: int, width: int, settings: Settings, bound: float
-) -> Share:
-    """A block of features from its owner, (replicas, batch, width); beyond the bound it is refused there."""
-    shape = (settings.replicas, settings.batch, width)
+    session: Session, values: np.ndarray | None, *, owner: int, width: int, settings: Settings, bound: float,
+    contexts: int | None = None,
+) -> Share:  # fmt: skip
+    """A block of features from its owner, (replicas, contexts, width); beyond the bound it is refused there.
+
+    contexts: where they are not a batch that is learned from together, but decided on alone.
+    """
+    shape = (settings.replicas, contexts or settings.batch, width)
     if values is not None and owner in session.hosted:
         if values.shape != shape:
             raise RangeError(

@@ -12,16 +12,16 @@ import warnings
 from pathlib import Path
 
 import pytest
-from parties.processes import ENVIRONMENT, PARTY, Launched, gone, script
 
 from mpc.errors import ConfigError, OutOfMaterial
 from mpc.launch import join, join_as_client, launch, party_main, place
+from tests.parties.processes import ENVIRONMENT, PARTY, Launched, gone, script
 
 _HEAD = """
 import os, signal, sys, threading
 from mpc.errors import *
 from mpc.launch import join, join_as_client, party_main, place
-from parties.programs import *
+from tests.parties.programs import *
 me = place().node
 """
 
@@ -203,7 +203,7 @@ from pathlib import Path
 from mpc.launch import launch
 def started(pids):
     Path({str(told)!r}).write_text(json.dumps(pids))
-launch([sys.executable, "-m", "parties.party", "endless"], 3, started=started,
+launch([sys.executable, "-m", "tests.parties.party", "endless"], 3, started=started,
        output=lambda name, line: print(name, line, flush=True))
 """
     launcher = subprocess.Popen(script(main), env={**os.environ, **ENVIRONMENT}, stdout=subprocess.PIPE, text=True)

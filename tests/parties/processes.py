@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,11 +14,11 @@ from mpc.net.joining import listen
 
 ROOT = Path(__file__).resolve().parents[2]
 ENVIRONMENT = {
-    "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")]),
+    "PYTHONPATH": str(ROOT),
     "OMP_NUM_THREADS": "1",
     "PYTHONWARNINGS": "default",
 }
-PARTY = [sys.executable, "-m", "parties.party"]
+PARTY = [sys.executable, "-m", "tests.parties.party"]
 
 
 def script(text: str) -> list[str]:

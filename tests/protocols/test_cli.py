@@ -11,7 +11,8 @@ import time
 from pathlib import Path
 
 import pytest
-from parties.processes import free_port
+
+from tests.parties.processes import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT = 60

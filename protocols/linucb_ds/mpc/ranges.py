@@ -31,6 +31,7 @@ _ABOVE = 2.0**-6  # and that of `step`
 _DEVIATIONS = 8.0  # of a sum of unbiased roundings; beyond them with probability below 1e-13
 _ROUNDING = 0.5  # the largest deviation of one, in units of the last place
 _TABLE_ERROR = 2.0**-20
+_MOST_ITERATIONS = 3  # of Newton, behind a table of roots
 _LEAST_BITS = 16
 _CURE = "use a smaller budget, a larger gamma, less noise, or shorter arms (and a longer theta)"
 
@@ -51,7 +52,8 @@ class HiddenRanges:
     signs: bool
     scales: Scales
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """RangeError, with a cure, where a word could wrap or an index lose its digits."""
         if not self.longest > 0:
             raise RangeError("all arms are 0: there is nothing to choose between")
         if not 2.0**-14 <= self.longest <= 2.0**14:
@@ -72,7 +74,11 @@ class HiddenRanges:
         unit = 4.0 * (2.0 + self.longest) * 2.0**-STATE_BITS * self.steepest**2
         if drift + unit > _SLACK / 2 or self.noise * self.steepest**2 > 0.5:
             raise RangeError(f"over {self.budget:,} pulls |x|_(A^-1) loses its digits to rounding: {_CURE}")
-        _ = self.root_iterations, self.step_iterations
+        if not (_suffices(self.root, _MOST_ITERATIONS) and _suffices(self.step, _MOST_ITERATIONS)):
+            raise RangeError(
+                "one pull may shorten |x|_(A^-1) so much that no table of roots follows it: raise gamma, or divide the "
+                "arms by a constant (and multiply theta by it)"
+            )
 
     @cached_property
     def lengths(self) -> np.ndarray:
@@ -240,11 +246,10 @@ def _error(lines: Lines, iterations: int) -> float:
     return error
 
 
+def _suffices(lines: Lines, iterations: int) -> bool:
+    return _error(lines, 0) < 0.2 and _error(lines, iterations) <= _TABLE_ERROR
+
+
 def _iterations(lines: Lines) -> int:
-    for iterations in range(4):
-        if _error(lines, 0) < 0.2 and _error(lines, iterations) <= _TABLE_ERROR:
-            return iterations
-    raise RangeError(
-        "one pull may shorten |x|_(A^-1) so much that no table of roots follows it: raise gamma, or divide the arms by "
-        "a constant (and multiply theta by it)"
-    )
+    """The fewest that suffice, of ranges that were checked."""
+    return next(count for count in range(_MOST_ITERATIONS + 1) if _suffices(lines, count))

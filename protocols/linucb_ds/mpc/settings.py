@@ -46,7 +46,7 @@ class Settings:
         if self.budget < 1:
             raise ConfigError(f"a budget is at least 1 pull, not {self.budget}")
         if self.hide:
-            self.ranges  # noqa: B018  refuses what could wrap
+            self.ranges.check()
         else:
             ops.Keys(len(self.arms), self.index_bits)
         if (wanted := self.bounds.total_bits(self.scales)) > WORD:

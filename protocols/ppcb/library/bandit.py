@@ -30,6 +30,7 @@ from ..run import twin_of
 from ..settings import Settings
 from . import arguments, propensity
 from .arguments import ArgumentError
+from .fitting import settings_of
 from .place import Hosting, InOneProcess, OneEnd
 from .propensity import Propensity
 from .saved import load_parts, save_parts
@@ -82,10 +83,14 @@ class PrivateContextualBandit:
         steps: int = 10_000,
         most_unpaid: int = 10_000,
         seed: int | None = None,
+        _service: Service | None = None,
     ) -> None:
-        settings = arguments.settings_of(n_arms, dim, eps, policy, alpha, ridge, bound, steps, parties)
-        most = arguments.most_unpaid_of(most_unpaid)
-        self._begin(Service(settings, InOneProcess.of(settings.owners, seed), most_unpaid=most))
+        if _service is None:  # else `over`, `load` and `plan` have put the bandit together, and the rest says nothing
+            settings = settings_of(n_arms, dim, eps, policy, alpha, ridge, bound, steps, parties)
+            most = arguments.most_unpaid_of(most_unpaid)
+            _service = Service(settings, InOneProcess.of(settings.owners, seed), most_unpaid=most)
+        self._open: Service | None = _service
+        self._hosting, self._settings = _service.hosting, _service.settings
 
     @classmethod
     def over(
@@ -113,14 +118,8 @@ class PrivateContextualBandit:
         alternate so, with as many contexts each time; the source refuses anything else before it is used.
         """
         hosting, most = OneEnd(session), arguments.most_unpaid_of(most_unpaid)
-        settings = arguments.settings_of(n_arms, dim, eps, policy, alpha, ridge, bound, steps, hosting.parties)
-        end = cls.__new__(cls)
-        end._begin(Service(settings, hosting, most_unpaid=most))
-        return end
-
-    def _begin(self, service: Service, name: str | None = None) -> None:
-        self._open: Service | None = service
-        self._hosting, self._settings, self._name = service.hosting, service.settings, name
+        settings = settings_of(n_arms, dim, eps, policy, alpha, ridge, bound, steps, hosting.parties)
+        return cls._of(Service(settings, hosting, most_unpaid=most))
 
     @property
     def arms(self) -> tuple[int, ...]:
@@ -286,8 +285,8 @@ class PrivateContextualBandit:
         On a network all parties save at the same point, and the first time agree on a name for the bandit, in a round.
         """
         service, path = self._service, arguments.folder_of(folder)
-        self._name = self._name or service.agree_on_name()
-        save_parts(path, service.held, service.settings, self._hosting, self._name)
+        service.agree_on_name()
+        save_parts(path, service.held, service.settings, self._hosting)
 
     @classmethod
     def load(
@@ -300,9 +299,7 @@ class PrivateContextualBandit:
         if hosting.parties != kept.parties:
             raise ConfigError(f"{folder} is of {kept.parties} parties, this session has {hosting.parties}")
         kept.resume(hosting, session)
-        bandit = cls.__new__(cls)
-        bandit._begin(Service(kept.settings, hosting, kept.held), kept.name)
-        return bandit
+        return cls._of(Service(kept.settings, hosting, kept.held))
 
     def plan(
         self, contexts: int = 1, eligible: Sequence[int] | None = None, *, reveal_propensity: bool = False
@@ -318,10 +315,9 @@ class PrivateContextualBandit:
         for cycle in range(cycles):
             if cycle in (0, cycles - 1):
                 recorder = Recorder(self.parties)
-                rehearsal = PrivateContextualBandit.__new__(PrivateContextualBandit)
-                rehearsal._begin(Service(self.settings, InOneProcess(self.parties, recorder), most_unpaid=contexts))
-                held = rehearsal._service.held
-                held.arms, held.unrefreshed = self.arms, cycle * contexts
+                service = Service(self.settings, InOneProcess(self.parties, recorder), most_unpaid=contexts)
+                service.held.arms, service.held.unrefreshed = self.arms, cycle * contexts
+                rehearsal = self._of(service)
                 told = rehearsal.predict(np.zeros((contexts, self.dim)), eligible, reveal_propensity=reveal_propensity)
                 rehearsal.learn(decision_id=told.decision_id, reward=np.zeros(contexts))
             items += recorder.items
@@ -350,6 +346,10 @@ class PrivateContextualBandit:
         return (
             f"PrivateContextualBandit({self._settings.policy.value}, dim={self.dim}, parties={self.parties}, {state})"
         )
+
+    @classmethod
+    def _of(cls, service: Service) -> PrivateContextualBandit:
+        return cls(service.settings.arms, service.settings.dim, _service=service)
 
     @property
     def _service(self) -> Service:

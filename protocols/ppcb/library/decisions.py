@@ -42,6 +42,7 @@ class Holdings:
 
     sums: of [sum x x'; sum r x'], of the same shape, where the regressions are refreshed from them; unrefreshed: how
     many contexts were learned from since.  calls: how many changed anything here, the failed ones included.
+    name: by which all parties know this bandit on disk, once it was saved.
     """
 
     table: np.ndarray
@@ -53,6 +54,7 @@ class Holdings:
     next_decision: int = 0
     learned: int = 0
     calls: int = 0
+    name: str | None = None
     open: dict[int, OpenDecision] = field(default_factory=dict)
 
     @classmethod

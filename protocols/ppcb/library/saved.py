@@ -37,7 +37,6 @@ _PULLER = "puller"
 class Kept:
     """What was read back."""
 
-    name: str
     parties: int
     settings: Settings
     held: Holdings
@@ -50,11 +49,11 @@ class Kept:
             hosting.ledger.record(entry.role, entry.what, entry.count, entry.why)
         hosting.meter.total = self.cost
         if session is not None and session.trail is not None:
-            session.trail.note("library", "load", self.name, self.held.calls)
+            session.trail.note("library", "load", self.held.name, self.held.calls)
 
 
-def save_parts(folder: Path, held: Holdings, settings: Settings, hosting: Hosting, name: str) -> None:
-    """Write all files of this process.
+def save_parts(folder: Path, held: Holdings, settings: Settings, hosting: Hosting) -> None:
+    """Write all files of this process, for a bandit that has a name.
 
     In one process a save counts as a call: fresh shares of one state in files of one number would not fit together if
     the process died between them.
@@ -67,9 +66,9 @@ def save_parts(folder: Path, held: Holdings, settings: Settings, hosting: Hostin
         folder / f"party-{party}": {key: rows[at : at + 1] for key, rows in arrays.items()}
         for at, party in enumerate(hosting.hosted)
     }
-    _check_homes(homes, held.calls, name, whole=hosting.whole)
+    _check_homes(homes, held, whole=hosting.whole)
     public: dict[str, Any] = {
-        "kind": _KIND, "name": name, "parties": hosting.parties, "settings": settings.as_json(),
+        "kind": _KIND, "name": held.name, "parties": hosting.parties, "settings": settings.as_json(),
         "arms": list(held.arms), "next_arm": held.next_arm, "next_decision": held.next_decision,
         "learned": held.learned, "unrefreshed": held.unrefreshed, "most_unpaid": held.most_unpaid,
         "open": [[number, list(decision.arms)] for number, decision in held.open.items()],
@@ -110,22 +109,22 @@ def load_parts(folder: Path, hosted: Sequence[int] | None) -> Kept:
         raise ConfigError(f"the files in {folder} do not fit together: load another save") from error
 
 
-def _check_homes(homes: Mapping[Path, Mapping[str, np.ndarray]], calls: int, name: str, *, whole: bool) -> None:
+def _check_homes(homes: Mapping[Path, Mapping[str, np.ndarray]], held: Holdings, *, whole: bool) -> None:
     """Refuse folders of another bandit or of a later state; where all parties are here, drop half a save."""
     kept = {home: {int(path.stem.split("-")[1]): path for path in checkpoints(home)} for home in homes}
     complete = set.intersection(*(set(paths) for paths in kept.values()))
     for home, paths in kept.items():
         for number, path in paths.items():
             older = Checkpoint.load(path)
-            same = not whole and number == calls and _same(older.arrays, homes[home])
-            later = number >= calls and not same and (number in complete or not whole)
-            if older.facts.get("name") != name or later:
+            same = not whole and number == held.calls and _same(older.arrays, homes[home])
+            later = number >= held.calls and not same and (number in complete or not whole)
+            if older.facts.get("name") != held.name or later:
                 raise ConfigError(
                     f"{home} holds another bandit, or a later state of this one: save into another folder"
                 )
     for paths in kept.values() if whole else ():
         for number, path in paths.items():
-            if number >= calls:
+            if number >= held.calls:
                 path.unlink()
 
 
@@ -169,10 +168,10 @@ def _kept(first: Checkpoint, parts: list[Checkpoint], puller: Checkpoint | None,
         at += len(then)
     held = Holdings(
         words["table"], arms, facts["next_arm"], facts["most_unpaid"], words["sums"] if settings.refresh else None,
-        facts["unrefreshed"], facts["next_decision"], facts["learned"], first.done, opened,
+        facts["unrefreshed"], facts["next_decision"], facts["learned"], first.done, facts["name"], opened,
     )  # fmt: skip
     ledger = tuple(Entry(**entry) for entry in facts["ledger"])
-    return Kept(facts["name"], facts["parties"], settings, held, ledger, Cost(**facts["cost"]))
+    return Kept(facts["parties"], settings, held, ledger, Cost(**facts["cost"]))
 
 
 def _same(one: Mapping[str, np.ndarray], other: Mapping[str, np.ndarray]) -> bool:

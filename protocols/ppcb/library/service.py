@@ -6,8 +6,8 @@ Knows sessions, what is held between calls, and how many contexts go together; n
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import fields, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,14 +25,13 @@ from ..play import share_contexts, split
 from ..program import PAYER, PULLER, State
 from ..replay import MeteredDealer, choices
 from ..settings import Settings
-from .arguments import ArgumentError, check_arms, lasting, most_steps
+from . import fitting
+from .arguments import ArgumentError, check_arms
 from .calls import Hear, Say, choose, learn_from, payer_client, puller_client, then_refresh
 from .decisions import Holdings
 from .place import Hosting, InOneProcess
 
-_LEARN_BATCH = 32
 _COMPARISONS = 300_000  # at once, of all parties here: some GB
-_LARGEST_INVERSE = 128.0  # of 1 + B norm^2 / ridge, so that the inverse of a batch keeps its digits
 
 
 class Pay(NamedTuple):
@@ -43,17 +42,6 @@ class Pay(NamedTuple):
 
     actions: np.ndarray
     rewards: np.ndarray
-
-
-class _Decided(Settings):
-    """Of contexts that are decided on together, and learned from in other calls: ranges of a batch do not apply."""
-
-    def __post_init__(self) -> None:
-        """The bandit's own were checked."""
-
-    @classmethod
-    def of(cls, settings: Settings, contexts: int) -> Settings:
-        return cls(**{**{part.name: getattr(settings, part.name) for part in fields(settings)}, "batch": contexts})
 
 
 class Service:
@@ -76,16 +64,13 @@ class Service:
     @property
     def learn_batch(self) -> int:
         """How many contexts are learned from together."""
-        given, batch = self.settings, min(_LEARN_BATCH, self._settings.refresh or _LEARN_BATCH)
-        while batch > 1 and (1.0 + batch * given.norm**2 / given.ridge > _LARGEST_INVERSE or not _fits(given, batch)):
-            batch //= 2
-        return batch
+        return fitting.learn_batch(self.settings)
 
     def predict(
         self, rows: np.ndarray, eligible: np.ndarray | None, *, propensity: bool
     ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
         """Numbers of the decisions; arms, and with `propensity` ties, where the puller is here."""
-        held, settings = self.held, _Decided.of(self.settings, len(rows))
+        held, settings = self.held, self.settings
         pairs = len(held.arms) * (len(held.arms) - 1) // 2
         if len(rows) > (most := max(1, _COMPARISONS // (pairs * len(self.hosting.hosted)))):
             raise ArgumentError(
@@ -99,10 +84,10 @@ class Service:
             )
         heard: list[tuple[np.ndarray, np.ndarray | None]] = []
         puller = puller_client([Hear(len(rows), propensity)], lambda arms, ties: heard.append((arms, ties)))
-        session = self._session({PULLER: puller, PAYER: payer_client([])})
+        clients = {PULLER: puller, PAYER: payer_client([])}
         places = None if eligible is None else eligible.tolist()
-        _note(session, "predict", len(rows), held.arms, places, propensity)
-        x = share_contexts(session, self._blocks(rows), settings)
+        session = self._call(clients, "predict", len(rows), held.arms, places, propensity)
+        x = self._shared(session, rows)
         program = choose(
             session, self._state(session), x, settings,
             arms=np.array(held.arms), eligible=eligible, propensity=propensity,
@@ -117,8 +102,8 @@ class Service:
         """Learn from open decisions.  said: of which the puller shares the one-hot, since it pulled another arm."""
         held, found = self.held, self.held.find(decisions)
         for part in self._parts(len(decisions)):
-            session = self._session(self._clients(said[part], pay, part))
-            _note(session, "learn", decisions[part], held.arms, said[part].tolist())
+            clients = self._clients(said[part], pay, part)
+            session = self._call(clients, "learn", decisions[part], held.arms, said[part].tolist())
             f = self._settings.fraction_bits
             x = Share(session, np.concatenate([decision.x for decision in found[part]], axis=2), f)
             o = Share(session, np.concatenate([held.one_hot(decision) for decision in found[part]], axis=2), 0)
@@ -126,51 +111,46 @@ class Service:
                 what, why = "that a decision was overridden", "another arm was pulled than predicted"
                 self.hosting.ledger.record(EVERYONE, what, int(said[part].sum()), why)
             self._learn(session, x, o, said[part])
-            for decision in decisions[part]:
-                del held.open[decision]
+            held.forget(decisions[part])
 
     def learn_given(self, rows: np.ndarray, pay: Pay | None) -> None:
         """Learn from contexts that were not predicted, or not here."""
         for part in self._parts(len(rows)):
             said = np.ones(len(rows[part]), bool)
-            session = self._session(self._clients(said, pay, part))
-            _note(session, "learn", len(said), self.held.arms)
-            settings = replace(self.settings, batch=len(said))
-            x = share_contexts(session, self._blocks(rows[part]), settings)
-            o = session.constant(np.zeros((1, len(said), settings.arms), np.int64), 0)
-            self._learn(session, x, o, said)
+            session = self._call(self._clients(said, pay, part), "learn", len(said), self.held.arms)
+            o = session.constant(np.zeros((1, len(said), len(self.held.arms)), np.int64), 0)
+            self._learn(session, self._shared(session, rows[part]), o, said)
 
     def forget(self, decisions: Sequence[int]) -> None:
         """Close open decisions."""
         self.held.find(decisions)
-        _note(self._session({}), "forget", decisions)
+        self._call({}, "forget", decisions)
         self.held.forget(decisions)
 
     def add_arm(self) -> int:
         """A new arm's number."""
         check_arms(len(self.held.arms) + 1)
         settings = replace(self.settings, arms=len(self.held.arms) + 1)
-        session = self._session({})
-        _note(session, "add arm")
-        return self.held.add_arm(session, settings)
+        return self.held.add_arm(self._call({}, "add arm"), settings)
 
     def extend(self, steps: int) -> None:
         """Learn from so many contexts in all: more fraction bits of the state are zeros behind those it has."""
         old = self.settings
         if steps <= old.steps:
             raise ArgumentError(f"this bandit was made for {old.steps:,} contexts: extend it to more, not to {steps:,}")
-        longer = lasting(replace(old, steps=1, refresh=None), steps, refreshes=self.held.sums is not None)
+        longer = fitting.lasting(old, steps, refreshes=self.held.sums is not None)
         if self.held.sums is not None:
             longer = replace(longer, refresh=min(old.refresh or steps, longer.refresh or steps))
-        session = self._session({})
-        _note(session, "extend", steps)
+        session = self._call({}, "extend", steps)
         self.held.table = Share(session, self.held.table, old.state_bits).rescale(longer.state_bits).words
         self._settings = longer
 
     def agree_on_name(self) -> str:
         """A word that is the same for all parties and for no other bandit: the sum of what each drew."""
-        session = self._session({})
-        return f"{int(session.run(_common_word(len(session.hosted)))):016x}"
+        if self.held.name is None:
+            session = self._call({}, "name")
+            self.held.name = f"{int(session.run(_common_word(len(session.hosted)))):016x}"
+        return self.held.name
 
     def coins(self) -> Iterator[Choice]:
         """Those of every predict, in order; ConfigError without a seed."""
@@ -192,16 +172,21 @@ class Service:
         held.learned += len(said)
         held.unrefreshed = 0 if due else held.unrefreshed + len(said)
 
-    def _session(self, clients: dict[str, ClientProgram]) -> Session:
+    def _call(self, clients: Mapping[str, ClientProgram], *facts: object) -> Session:
+        """The session of a new call; parties that make another one find out in its next round."""
         self.held.calls += 1
-        return self.hosting.session(clients, self.held.calls)
+        session = self.hosting.session(clients, self.held.calls)
+        _note(session, *facts)
+        return session
 
     def _state(self, session: Session) -> State:
         return State.restored(session, self.settings, self.held.words)
 
-    def _blocks(self, rows: np.ndarray) -> dict[int, np.ndarray]:
-        """Each owner's features: of all, or of the one that is here."""
-        return split(rows[None], self.hosting.parties) if self.hosting.whole else {self.hosting.hosted[0]: rows[None]}
+    def _shared(self, session: Session, rows: np.ndarray) -> Share:
+        """[x] of these rows: whole contexts, or the features of the one owner that is here."""
+        hosting, given = self.hosting, rows[None]
+        blocks = split(given, hosting.parties) if hosting.whole else {hosting.hosted[0]: given}
+        return share_contexts(session, blocks, self.settings, contexts=len(rows))
 
     def _clients(self, said: np.ndarray, pay: Pay | None, part: slice) -> dict[str, ClientProgram]:
         if pay is None:
@@ -214,7 +199,7 @@ class Service:
         given, size = self._settings, self.learn_batch
         steps = given.steps if given.refresh else min(given.steps, given.lasts)
         if (wanted := self.held.learned + count) > steps:
-            most = most_steps(replace(self.settings, steps=1, refresh=None), refreshes=self.held.sums is not None)
+            most = fitting.most_steps(self.settings, refreshes=self.held.sums is not None)
             cure = f"call extend(steps={min(most, max(wanted, 2 * steps))}) to learn from more"
             if wanted > most:
                 cure = f"{most:,} is the most; make another, of scaled features and a smaller bound or a larger ridge"
@@ -229,14 +214,6 @@ class Service:
 
 def _common_word(hosted: int) -> Rounds[np.ndarray]:
     return (yield Open(Prg(fresh_key()).words((hosted,))))
-
-
-def _fits(settings: Settings, batch: int) -> bool:
-    try:
-        replace(settings, batch=batch)
-    except RangeError:
-        return False
-    return True
 
 
 def _note(session: Session, *facts: object) -> None:

@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from parties.programs import pair_keys, seeded
-from parties.threads import over_tcp, values
 
 from mpc import ops
 from mpc.client import Receive, Send
@@ -16,6 +14,8 @@ from mpc.net.memory import Memory
 from mpc.rounds import Input, Reveal
 from mpc.session import Session
 from offline import InsecureSeededDealer
+from tests.parties.programs import pair_keys, seeded
+from tests.parties.threads import over_tcp, values
 
 VALUES = np.array([[1.5, -2.25, 3.0], [0.0, 4.0, -1.0]])
 

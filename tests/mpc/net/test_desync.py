@@ -9,12 +9,12 @@ import re
 from typing import Any
 
 import pytest
-from parties.processes import PARTY, Launched
-from parties.programs import DESYNCS, rounds
-from parties.threads import over_tcp, values
 
 from mpc.errors import Desync
 from mpc.session import Session
+from tests.parties.processes import PARTY, Launched
+from tests.parties.programs import DESYNCS, rounds
+from tests.parties.threads import over_tcp, values
 
 _POSITION = re.compile(r"\b[a-z_]\w*:\d+")
 _ENDS = ("ends_early", "goes_on", "large_goes_on")

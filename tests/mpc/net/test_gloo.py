@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from parties.processes import ENVIRONMENT, ROOT, Launched, free_port, script
 
 from mpc.net.frames import HEADER_BYTES
+from tests.parties.processes import ENVIRONMENT, ROOT, Launched, free_port, script
 
 _START = """
 import os, sys
@@ -55,7 +55,7 @@ TORCHRUN = """
 import os, sys
 from pathlib import Path
 from mpc.launch import join, party_main
-from parties.programs import every_operation, rounds, seeded
+from tests.parties.programs import every_operation, rounds, seeded
 
 def main():
     transport = join()
@@ -92,7 +92,7 @@ from pathlib import Path
 from mpc.errors import ConfigError
 from mpc.launch import join
 from mpc.rounds import Input
-from parties.programs import *
+from tests.parties.programs import *
 
 def listens():
     links = [f"/proc/self/fd/{fd}" for fd in os.listdir("/proc/self/fd")]

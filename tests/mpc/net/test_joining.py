@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from parties.threads import TOKEN, side_by_side
 
 from mpc.errors import ConfigError, PeerLost
 from mpc.net import joining
@@ -20,6 +19,7 @@ from mpc.net.frames import Kind, pack
 from mpc.net.joining import listen, listen_in_kernel
 from mpc.net.tcp import Tcp, TcpClient
 from mpc.net.transport import Stamp
+from tests.parties.threads import TOKEN, side_by_side
 
 
 def joins(node: int, addresses: list, *, token: bytes = TOKEN, timeout: float = 20.0, **rest: Any) -> Callable[[], str]:

@@ -8,15 +8,15 @@ import threading
 from typing import Any
 
 import pytest
-from parties.processes import PARTY, Launched
-from parties.programs import out_of_range, rounds
-from parties.threads import over_tcp
 
 from mpc.client import Receive
 from mpc.errors import ConfigError, PeerLost, RangeError
 from mpc.net.tcp import TcpClient
 from mpc.rounds import Input, Reveal
 from mpc.session import Session
+from tests.parties.processes import PARTY, Launched
+from tests.parties.programs import out_of_range, rounds
+from tests.parties.threads import over_tcp
 
 
 def killed_mid_run(parties: int, transport: str, victim: int) -> Launched:

@@ -6,11 +6,11 @@ from functools import cache
 from typing import Any
 
 import pytest
-from parties.processes import PARTY, Launched
-from parties.programs import every_operation, large, seeded, to_one
-from parties.threads import over_tcp, values
 
 from mpc.net.memory import Memory
+from tests.parties.processes import PARTY, Launched
+from tests.parties.programs import every_operation, large, seeded, to_one
+from tests.parties.threads import over_tcp, values
 
 
 @cache

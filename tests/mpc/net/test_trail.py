@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from parties.programs import seeded
-from parties.threads import over_tcp, side_by_side
 
 from mpc import ops
 from mpc.client import Receive, Send
@@ -18,6 +16,8 @@ from mpc.net.tcp import Tcp
 from mpc.rounds import Input, Reveal
 from mpc.session import Session
 from mpc.share import Share
+from tests.parties.programs import seeded
+from tests.parties.threads import over_tcp, side_by_side
 
 Setup = Callable[[Session, bool], Share]
 

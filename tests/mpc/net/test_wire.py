@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 
 import pytest
-from parties.processes import ROOT, Launched, script
-from parties.programs import rounds
-from parties.threads import TOKEN, over_tcp, values
 
 from mpc.launch import Place
 from mpc.net.frames import HEADER_BYTES
 from mpc.session import Session
+from tests.parties.processes import ROOT, Launched, script
+from tests.parties.programs import rounds
+from tests.parties.threads import TOKEN, over_tcp, values
 
 _PICKLES = {"pickle", "cPickle", "dill", "cloudpickle", "marshal", "shelve", "joblib", "multiprocessing"}
 _PICKLING = {

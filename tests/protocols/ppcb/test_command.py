@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ppcb_commands import LIMIT, SMALL, awaited, document, masked, started
 
 from bandits import data
 from bandits.data import load
@@ -24,6 +23,8 @@ from protocols.ppcb import plots
 from protocols.ppcb.run import Run
 from protocols.ppcb.settings import Settings
 from protocols.run.checkpoint import checkpoints
+
+from ..harness import LIMIT, SMALL, awaited, document, masked, started
 
 Output = pytest.CaptureFixture[str]
 

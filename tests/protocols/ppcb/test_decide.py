@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ppcb_runs import Parts, clear, name_of, settings
 from scipy import stats
 
 from bandits.environments import unit_rows
@@ -16,6 +15,8 @@ from mpc.correlations import Gaussian
 from protocols.ppcb.bonus import with_bonus
 from protocols.ppcb.run import twin_of
 from protocols.ppcb.settings import Argmax, Policy, Settings
+
+from .runs import Parts, clear, name_of, settings
 
 CHANGES: list[dict[str, Any]] = [
     {},

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ppcb_runs import ENVIRONMENT, SEED, Parts, finished, name_of, played, settings
 
 from mpc import EVERYONE, Open, Reveal, Session
 from mpc.ledger import Entry
@@ -17,6 +16,8 @@ from protocols.ppcb.play import Play, split
 from protocols.ppcb.program import PAYER, PULLER
 from protocols.ppcb.replay import MeteredDealer
 from protocols.ppcb.settings import Argmax, Division, Policy, Truncation, Variant
+
+from .runs import ENVIRONMENT, SEED, Parts, finished, name_of, played, settings
 
 CHANGES: list[dict[str, Any]] = [
     {},

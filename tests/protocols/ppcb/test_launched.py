@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ppcb_commands import LIMIT, SMALL, Struck, awaited, document, masked, roles, started
-from ppcb_runs import ENVIRONMENT, SEED, name_of, played, settings
 
 from mpc import ConfigError
 from mpc.errors import MaskedError
@@ -25,6 +23,9 @@ from protocols.ppcb.roles import Task, payer
 from protocols.ppcb.run import Run
 from protocols.ppcb.settings import Division, Policy, Settings, Variant
 from protocols.run.checkpoint import Checkpoint, checkpoint_at, checkpoints
+
+from ..harness import LIMIT, SMALL, Struck, awaited, document, masked, roles, started
+from .runs import ENVIRONMENT, SEED, name_of, played, settings
 
 Output = pytest.CaptureFixture[str]
 

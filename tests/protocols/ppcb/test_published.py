@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ppcb_runs import ENVIRONMENT, SEED, exact, finished, played, settings, shortfalls
 
 from bandits.environments import synthetic_linear
 from mpc import pairs
@@ -16,6 +15,8 @@ from mpc.prg import KEY_BYTES, Prg
 from protocols.ppcb.program import PULLER
 from protocols.ppcb.settings import Division, Settings, Truncation, Variant
 from protocols.ppcb.simulate import Simulation
+
+from .runs import ENVIRONMENT, SEED, exact, finished, played, settings, shortfalls
 
 PUBLISHED = Variant.PUBLISHED
 

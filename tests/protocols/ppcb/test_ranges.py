@@ -11,18 +11,6 @@ import pytest
 from hypothesis import assume
 from hypothesis import given as over
 from hypothesis import strategies as st
-from ppcb_runs import (
-    ENVIRONMENT,
-    Parts,
-    error,
-    finished,
-    name_of,
-    paying,
-    played,
-    settings,
-    shortfalls,
-    smallest_eigenvalue,
-)
 
 from bandits.environments import Episode, unit_rows
 from bandits.linear import LinearBandit
@@ -34,6 +22,19 @@ from protocols.ppcb.play import Play, feature_blocks, share_contexts, split
 from protocols.ppcb.program import PAYER, PULLER
 from protocols.ppcb.settings import Argmax, Division, Policy, Settings, Truncation, Variant
 from protocols.ppcb.simulate import Simulation
+
+from .runs import (
+    ENVIRONMENT,
+    Parts,
+    error,
+    finished,
+    name_of,
+    paying,
+    played,
+    settings,
+    shortfalls,
+    smallest_eigenvalue,
+)
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"arms": 0}, "0 arms, .* at least 1 of each"),

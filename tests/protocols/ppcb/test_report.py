@@ -10,8 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from matplotlib import pyplot as plt
-from ppcb_commands import ROOT
-from ppcb_runs import ENVIRONMENT, SEED, paying, played, settings
 
 from bandits.environments import Episode
 from mpc import RangeError
@@ -24,6 +22,9 @@ from protocols.ppcb.run import Difference, Run, baselines_of
 from protocols.ppcb.simulate import simulate
 from protocols.run.checkpoint import checkpoints
 from protocols.run.sources import warm_up
+
+from ..harness import ROOT
+from .runs import ENVIRONMENT, SEED, paying, played, settings
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given as over
 from hypothesis import settings as runs
 from hypothesis import strategies as st
-from ppcb_runs import Parts, error, exact, finished, name_of, regressions_of, settings, smallest_eigenvalue
 
 from bandits.environments import unit_rows
 from bandits.linear import LinearBandit
@@ -17,6 +16,8 @@ from mpc import ConfigError
 from protocols.ppcb.play import Play
 from protocols.ppcb.refresh import refresh
 from protocols.ppcb.settings import Division, Variant
+
+from .runs import Parts, error, exact, finished, name_of, regressions_of, settings, smallest_eigenvalue
 
 REFINED = Division.TABLE_NEWTON
 

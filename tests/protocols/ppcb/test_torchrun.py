@@ -9,14 +9,20 @@ import sys
 from pathlib import Path
 
 import pytest
+<<<<<<< HEAD
 from parties.processes import free_port
 from ppcb_commands import LIMIT, ROOT, SMALL
 from protocols.ppcb.torchrun import one_voice, reported
+=======
+>>>>>>> library
 
 from mpc import ConfigError
 from mpc.launch import Place
 from protocols.cli import main
 from protocols.run.folder import reserved
+from tests.parties.processes import free_port
+
+from ..harness import LIMIT, ROOT, SMALL
 
 
 def torchrun(cwd: Path, *options: str) -> subprocess.CompletedProcess[str]:
