@@ -20,10 +20,10 @@ from bandits.data import DataError, load
 from bandits.linear import LinearBandit
 from mpc.errors import ConfigError, MaskedError
 
-from ..ppcb.run import Run
+from ..ppcb.run import Bandit, Run, episodes_of
 from ..ppcb.settings import Division, Settings
-from ..ppcb.simulate import episodes_of, simulate
 from ..run.progress import Progress
+from ..run.simulate import simulate
 
 _DIM = 20
 
@@ -86,7 +86,8 @@ def compare(options: argparse.Namespace) -> dict[str, Any]:
         progress(simulation.done)
         return True
 
-    run = simulate(environment, settings, parties=options.parties, steps=options.steps, seed=1, progress=watch)
+    program = Bandit.on(environment, settings, parties=options.parties, steps=options.steps, seed=1)
+    run = simulate(program, seed=1, watch=watch)
     progress.end()
     assert run.twin_rewards is not None
     bits = run.settings.state_bits

@@ -24,13 +24,13 @@ from bandits.play import play
 from mpc.launch import launch
 from offline import deal
 
-from ..ppcb.clients import World
-from ..ppcb.launched import Launch, plan_of, prepared
-from ..ppcb.play import split
 from ..ppcb.program import PAYER, PULLER
-from ..ppcb.roles import PIPE
+from ..ppcb.run import Bandit
 from ..ppcb.settings import Settings
-from ..ppcb.simulate import Simulation, episodes_of
+from ..run.folder import Keep
+from ..run.launch import Processes, prepare
+from ..run.rehearsal import rehearse
+from ..run.simulate import Simulation
 from . import peer
 from .measure import time_dealing
 from .report import machine
@@ -95,21 +95,16 @@ def measure(*, quick: bool, with_peer: bool) -> tuple[list[Row], list[Replicas],
 
 def _ours(parties: int, arms: int, steps: int) -> Row:
     environment, settings = _environment(arms), Settings(arms=arms, dim=DIM, owners=parties)
-    plan = plan_of(settings, parties).plan
     total = steps + _WARM_UP
+    program = Bandit.on(environment, settings, parties=parties, steps=total, seed=1)
+    plan = rehearse(program).plan
     with tempfile.TemporaryDirectory(prefix="masked-") as name:
         folder = Path(name)
         deal(plan, total, folder / "material", block_steps=20)
         os.sync()  # or the kernel writes the material back while the parties are timed
-        how = Launch(parties, total, 1, folder / "keep", material=folder / "material")
-        world = World(episodes_of(environment, settings, total, 1), settings)
-        prepared(environment, settings, how).save(folder)
-        np.save(folder / "outcomes.npy", world.outcomes)
-        os.mkfifo(folder / PIPE)
-        for party, block in split(world.contexts, parties).items():
-            np.save(folder / f"block-{party}.npy", block)
+        prepare(program, Processes(material=folder / "material"), Keep(folder / "keep"), folder)
         said: dict[str, str] = {}
-        clients = {role: [sys.executable, "-m", "protocols.ppcb.roles", role, str(folder)] for role in (PULLER, PAYER)}
+        clients = {role: [sys.executable, "-m", "protocols.run.roles", str(folder), role] for role in (PULLER, PAYER)}
         launch(
             [sys.executable, "-m", "protocols.bench.bandit_party", str(folder)], parties, clients=clients,
             output=said.__setitem__,
@@ -140,7 +135,8 @@ def _plain(environment: Environment, arms: int, steps: int = 2000) -> float:
 
 def _replicas(parties: int, arms: int, replicas: int, steps: int) -> Replicas:
     settings = Settings(arms=arms, dim=DIM, replicas=replicas)
-    simulation = Simulation(_environment(arms), settings, parties=parties, steps=steps + 5, seed=1)
+    program = Bandit.on(_environment(arms), settings, parties=parties, steps=steps + 5, seed=1)
+    simulation = Simulation(program, seed=1)
     for _ in range(5):
         simulation.turn()
     before = simulation.session.meter.total.seconds, simulation.dealer.seconds

@@ -12,9 +12,8 @@ import numpy as np
 from mpc.launch import join, party_main, place
 from mpc.session import Session
 
-from ..ppcb.play import Play
-from ..ppcb.program import PAYER, PULLER
-from ..ppcb.roles import Task
+from ..run.program import home_of
+from ..run.roles import Task, own_inputs
 from ..run.sources import source_for
 
 
@@ -23,14 +22,15 @@ def main() -> None:
     folder, here = Path(sys.argv[1]), place()
     assert here is not None
     task = Task.load(folder)
-    own = np.load(folder / f"block-{here.node}.npy")
+    program = task.program()
+    own = {here.node: own_inputs(folder, home_of(here.node))}
     source = source_for(here.node, task.material)
-    spent = np.zeros(task.decisions, np.int64)
-    with Session(join(), source, roles=(PULLER, PAYER)) as session:
-        play = Play(session, task.settings)
-        for step, features in enumerate(own):
+    spent = np.zeros(program.decisions, np.int64)
+    with Session(join(), source, roles=[role.name for role in program.roles]) as session:
+        player = program.player(session, own, None, 0)
+        for step in range(program.decisions):
             started = time.perf_counter_ns()
-            play.turn({here.node: features})
+            player.turn()
             spent[step] = time.perf_counter_ns() - started
         cost = session.meter.total
     source.close()

@@ -16,9 +16,10 @@ import numpy as np
 from bandits.samba import BernoulliArms
 from offline import deal
 
-from ..samba.mpc.launch import Launch, launched
+from ..run.launch import Processes, launch
+from ..run.rehearsal import rehearse
+from ..samba.mpc.run import Federation
 from ..samba.mpc.settings import Settings
-from ..samba.mpc.simulate import plan_of
 from .measure import time_dealing
 
 PARTIES = 2
@@ -44,14 +45,13 @@ class Row:
 def measure(policy: str, arms: int, steps: int = 400, *, parties: int = PARTIES, hosts: int = 1) -> Row:
     """Play `steps` steps behind the first K pulls, from material."""
     settings = Settings(policy, arms, arms + steps, hosts)
-    plan = plan_of(settings, parties)
+    program = Federation(settings, parties, 1, BernoulliArms(np.linspace(0.1, 0.5, arms)))
+    plan = rehearse(program).plan
     with tempfile.TemporaryDirectory(prefix="masked-") as name:
         folder = Path(name)
         deal(plan, steps, folder / "material", block_steps=20)
         os.sync()  # or the kernel writes the material back while the parties are timed
-        (folder / "run").mkdir()
-        how = Launch(parties, 1, material=folder / "material")
-        run = launched(BernoulliArms(np.linspace(0.1, 0.5, arms)), settings, how, folder / "run")
+        run = launch(program, Processes(material=folder / "material"))
     return Row(
         policy, arms, steps, parties, hosts, 1e3 * run.seconds / steps, run.cost.rounds / steps,
         run.cost.opened_bytes / steps, time_dealing(plan) / 1e3, plan.step_bytes,

@@ -12,8 +12,7 @@ from offline import Plan, deal, inspect
 
 from ..bench.measure import plan_case
 from ..linucb_ds import command as linucb
-from ..ppcb.command import add_settings, add_steps, settings_of
-from ..ppcb.planning import chosen_for, plan_of, plan_steps
+from ..ppcb import command as ppcb
 from ..run.progress import Progress
 from ..run.sources import serve_from_environment
 from ..samba import command as samba
@@ -28,9 +27,9 @@ def register(commands: Any) -> None:
     plan = actions.add_parser("plan", help="run a program once and write what a step draws")
     programs = plan.add_subparsers(dest="program", metavar="PROGRAM", required=True)
     bandit = programs.add_parser("ppcb", help="a decision of the contextual bandit; give the options of the run")
-    add_settings(bandit)
-    add_steps(bandit)
-    bandit.set_defaults(planned=_planned_bandit)
+    ppcb.add_settings(bandit)
+    ppcb.add_steps(bandit)
+    bandit.set_defaults(planned=ppcb.planned)
     for program in (linucb.LINUCB, linucb.SPECTRAL):
         outsourced = programs.add_parser(program, help="a pull of mode mpc; give the options of the run")
         linucb.add_problem(outsourced, program)
@@ -75,17 +74,6 @@ def register(commands: Any) -> None:
             report=options.report,
         )
     )
-
-
-def _planned_bandit(options: argparse.Namespace) -> Plan:
-    """The plan of a run of this length, which decides on state bits and refreshes; says what follows."""
-    settings = settings_of(options).for_run(options.parties, options.steps)
-    steps = plan_steps(settings, -(-options.steps // settings.batch))
-    print(
-        f"a run of {options.steps:,} steps has {chosen_for(settings)}: it draws {steps:,} steps of this plan, dealt by "
-        f"'masked offline deal {options.out} --steps {steps} --out DIR'"
-    )
-    return plan_of(settings, options.parties).plan
 
 
 def _plan(options: argparse.Namespace) -> None:

@@ -12,7 +12,6 @@ table 1  rounds and bytes of a step, published and recast     secure
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -28,10 +27,11 @@ from bandits.play import play
 from bandits.privacy import eps_for
 from mpc.errors import ConfigError
 
-from ..ppcb.launched import Launch, launched
-from ..ppcb.run import Run
+from ..ppcb.run import Bandit, Run
 from ..ppcb.settings import Division, Settings, Truncation, Variant
-from ..ppcb.simulate import simulate
+from ..run.folder import Keep
+from ..run.launch import Processes, launch
+from ..run.simulate import simulate
 from .units import Rows, Unit
 
 DIM = 20
@@ -157,10 +157,7 @@ def step_time(size: Size, parties: int, arms: int) -> Rows:
     steps = 20 if size.quick else 300
     environment = size.environment(arms)
     settings = Settings(arms=arms, dim=DIM)
-    with tempfile.TemporaryDirectory(prefix="masked-") as scratch:
-        how = Launch(parties, steps, 1, Path(scratch) / "keep")
-        (Path(scratch) / "run").mkdir()
-        run = launched(environment, settings, how, Path(scratch) / "run")
+    run = launch(Bandit.on(environment, settings, parties=parties, steps=steps, seed=1), Processes())
     return [{
         "parties": parties, "arms": arms, "steps": steps, "milliseconds": round(1e3 * run.seconds / steps, 4),
         "rounds": run.cost.rounds / steps, "bytes": run.cost.opened_bytes / steps,
@@ -202,7 +199,7 @@ def reward_by_newton(size: Size, newton: int) -> Rows:
 def cost_of_step(size: Size, variant: str, parties: int) -> Rows:
     """Rounds and bytes of a step at 10 arms and 20 dimensions."""
     settings = Settings(arms=10, dim=DIM, variant=Variant(variant))
-    run = simulate(size.environment(), settings, parties=parties, steps=5, seed=1)
+    run = simulate(Bandit.on(size.environment(), settings, parties=parties, steps=5, seed=1), seed=1)
     return [{
         "variant": variant, "parties": parties, "rounds": run.cost.rounds / 5, "bytes": run.cost.opened_bytes / 5,
         "client_hops": run.cost.client_hops / 5, "offline_bytes": run.offline_bytes / 5,
@@ -213,14 +210,13 @@ def _secure(size: Size, name: str, settings: Settings) -> Run:
     folder = size.keep / name
     resume = any(folder.glob("checkpoint-*.npz"))
     settings = replace(settings, steps=max(size.steps, 1 << 16))
-    return simulate(
-        size.environment(settings.arms), settings, parties=2, steps=size.steps, seed=1, folder=folder, every=5000,
-        resume=resume,
-    )  # fmt: skip
+    program = Bandit.on(size.environment(settings.arms), settings, parties=2, steps=size.steps, seed=1)
+    return simulate(program, seed=1, keep=Keep(folder, 5000, resume))
 
 
 def _agree(environment: Environment, arms: int, steps: int) -> None:
-    run = simulate(environment, Settings(arms=arms, dim=DIM, replicas=5), parties=2, steps=steps, seed=1)
+    settings = Settings(arms=arms, dim=DIM, replicas=5)
+    run = simulate(Bandit.on(environment, settings, parties=2, steps=steps, seed=1), seed=1)
     apart = [difference for difference in run.differences if difference.gap >= _CLOSE]
     if apart:
         raise ConfigError(

@@ -26,10 +26,11 @@ from bandits.samba.environments import jester_means, movielens_means
 from mpc.errors import ConfigError
 
 from ..bench import samba_mpc
+from ..run.simulate import simulate
 from ..samba.classic.messages import Spec
 from ..samba.classic.run import ClassicRun, play_classic
+from ..samba.mpc.run import Federation
 from ..samba.mpc.settings import Settings
-from ..samba.mpc.simulate import simulate
 from .samba_plots import draw
 from .units import Rows, Unit, collect, keeping, make, write_csv
 
@@ -214,7 +215,7 @@ def _agree(size: Size, arms: BernoulliArms, spec: Spec) -> None:
     pulls = len(arms) + (10 if size.quick else 100)
     published = play_classic(spec, arms, pulls, seed=1, bits=QUICK_BITS, insecure=True)
     settings = Settings(spec.name, len(arms), pulls, eps=spec.eps, tau=spec.tau, beta=spec.beta)
-    if not (published.pulls_equal_reference and simulate(arms, settings, parties=2, seed=1).equal):
+    if not (published.pulls_equal_reference and simulate(Federation(settings, 2, 1, arms), seed=1).equal):
         raise ConfigError(f"{label_of(spec)} and a protocol differ: the policy in the clear is no stand-in")
 
 

@@ -1,11 +1,16 @@
-"""What happens outside the computation: contexts come, the puller acts, and the payer sees what comes of it."""
+"""What happens outside the computation: contexts come, the puller acts, and the payer sees what comes of it.
+
+puller   learns the arms, and acts: notes them, and tells the payer's side of the world
+payer    sees what came of the arm, and shares the reward
+"""
 
 from __future__ import annotations
 
-import itertools
 import os
+from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +19,7 @@ from bandits.environments import Episode
 from mpc.client import ClientProgram, Receive, Send
 from mpc.errors import ConfigError, RangeError
 
+from ..run.program import Desk
 from .play import split
 from .settings import Settings, Truncation
 
@@ -36,12 +42,9 @@ class World:
     """The episodes of all replicas, decision by decision: contexts and outcomes are (decisions, R, B, ...)."""
 
     def __init__(self, episodes: Sequence[Episode], settings: Settings) -> None:
-        self.settings = settings
+        self.settings, self.episodes = settings, list(episodes)
         self.contexts = _by_decision([episode.contexts for episode in episodes], settings.batch)
         self.outcomes = _by_decision([episode.outcomes for episode in episodes], settings.batch)
-        self.arms: list[np.ndarray] = []
-        self.rewards: list[np.ndarray] = []
-        self._paid = 0.0
 
     def __len__(self) -> int:
         return len(self.contexts)
@@ -57,30 +60,49 @@ class World:
                     "more"
                 )
 
+
+def puller(settings: Settings, decisions: int, desk: Desk) -> ClientProgram:
+    """p': learns the arms, and acts."""
+    for _ in range(desk.start, decisions):
+        arms = yield Receive((settings.replicas, settings.batch), 0)
+        check_arms(arms, settings)
+        desk.note(arms)
+        desk.tell(arms)
+
+
+def payer(outcomes: np.ndarray, settings: Settings, desk: Desk, paid: Tally | None = None) -> ClientProgram:
+    """p'': shares the rewards of the decision that is due; before the first, nothing."""
+    shape = settings.replicas, settings.batch
+    before = [np.zeros(shape)] * settings.delay
+    before += [pulled(*pair) for pair in zip(outcomes, desk.noted(shape))]
+    unpaid = deque(before[desk.start :])  # of the last `delay` decisions
+    for outcome in outcomes[desk.start :]:
+        if settings.delay:
+            yield Send(unpaid.popleft(), settings.fraction_bits, bound=1.0)
+        rewards = pulled(outcome, desk.hear(shape))
+        unpaid.append(rewards)
+        if paid is not None:
+            paid.add(rewards)
+        if not settings.delay:
+            yield Send(unpaid.popleft(), settings.fraction_bits, bound=1.0)
+
+
+@dataclass
+class Tally:
+    """What was paid, where the payer is in the process that wants to know."""
+
+    count: int = 0
+    total: float = 0.0
+
+    def add(self, rewards: np.ndarray) -> None:
+        """Some more."""
+        self.count += rewards.size
+        self.total += float(rewards.sum())
+
     @property
-    def average_reward(self) -> float:
+    def average(self) -> float:
         """So far, over all replicas."""
-        return self._paid / max(1, sum(rewards.size for rewards in self.rewards[-1:]) * len(self.rewards))
-
-    def act(self, arms: np.ndarray) -> None:
-        """The puller pulls (R, B) arms."""
-        check_arms(arms, self.settings)
-        self.rewards.append(pulled(self.outcomes[len(self.rewards)], arms))
-        self.arms.append(arms)
-        self._paid += float(self.rewards[-1].sum())
-
-    def puller(self) -> ClientProgram:
-        """p': learns the arms, and acts."""
-        while True:
-            arms = yield Receive((self.settings.replicas, self.settings.batch), 0)
-            self.act(arms)
-
-    def payer(self, done: int = 0) -> ClientProgram:
-        """p'': shares the rewards of the decision that is due, `done` were made before; before the first, nothing."""
-        given = self.settings
-        for due in itertools.count(done - given.delay):
-            rewards = self.rewards[due] if due >= 0 else np.zeros((given.replicas, given.batch))
-            yield Send(rewards, given.fraction_bits, bound=1.0)
+        return self.total / max(1, self.count)
 
 
 def pulled(outcomes: np.ndarray, arms: np.ndarray) -> np.ndarray:
@@ -95,9 +117,9 @@ def check_arms(arms: np.ndarray, settings: Settings) -> None:
         raise RangeError(f"the puller was told an arm beyond {settings.arms - 1}: a context or reward left its range")
 
 
-def by_step(rows: Sequence[np.ndarray]) -> np.ndarray:
+def by_step(rows: Sequence[np.ndarray] | np.ndarray) -> np.ndarray:
     """(decisions, R, B) as (steps, R): a step is one context of each replica."""
-    stacked = np.stack(rows)
+    stacked = np.stack(list(rows))
     return stacked.swapaxes(1, 2).reshape(-1, stacked.shape[1])
 
 

@@ -6,49 +6,15 @@ from greedy ones, so nobody but the dealer of a real run has it.
 
 from __future__ import annotations
 
-import hashlib
-import time
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from bandits.linear import Choice
-from mpc.correlations import ChoiceNoise, Correlation, Exploration, Gaussian, Permutation, layout
+from mpc.correlations import ChoiceNoise, Correlation, Exploration, Gaussian, Permutation
 from mpc.ops import Keys
-from mpc.prg import KEY_BYTES, Prg
-from offline import InProcessDealer
+from mpc.prg import Prg
 from offline.dealing import dealt_words
-
-
-class MeteredDealer(InProcessDealer):
-    """A dealer for a simulation that can be repeated: all its keys come from a seed.
-
-    It counts its bytes and seconds, and notes what a step draws.  A simulation hides nothing from its own process, so
-    a seed gives nothing away there; parties that protect something draw from a dealer with fresh keys.
-    """
-
-    def __init__(self, parties: int, seed: int) -> None:
-        stream = Prg(hashlib.blake2b(str(seed).encode(), digest_size=KEY_BYTES, person=b"simulation").digest())
-        *keys, own_key, self.coin_key = [stream.bytes(KEY_BYTES).tobytes() for _ in range(parties + 2)]
-        super().__init__(parties, keys=keys, own_key=own_key, coin_key=self.coin_key)
-        self.coin_items: list[Correlation] = []
-        self.dealt_bytes = 0
-        self.seconds = 0.0
-
-    def enter(self, block: int) -> None:
-        """Stand at the start of a block."""
-        super().enter(block)
-        self.coin_items = []
-
-    def make(self, item: Correlation) -> np.ndarray:
-        """Make an item."""
-        started = time.perf_counter()
-        rows = super().make(item)
-        self.seconds += time.perf_counter() - started
-        self.dealt_bytes += layout(item).dealt_bytes
-        if item.coins:
-            self.coin_items.append(item)
-        return rows
 
 
 def choices(coin_key: bytes, items: Sequence[Correlation], blocks: range, *, steps: int = 1) -> Iterator[Choice]:

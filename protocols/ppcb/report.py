@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import math
-import platform
 from dataclasses import asdict
-from importlib.metadata import PackageNotFoundError, version
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +13,22 @@ import numpy as np
 from bandits.privacy import eta_bound, eta_per_step
 from mpc.ledger import Entry
 
+from ..run.report import Report, cost_text, costs, learned, ledger_json
 from .program import PAYER
 from .run import Difference, Run
 from .settings import Policy
 
-_PACKAGES = ("masked-bandits", "numpy", "torch", "cryptography", "scikit-learn")
+
+def report(run: Run) -> Report:
+    """All that is shown of a run."""
+    more = {
+        "data": run.data, "settings": run.settings.as_json(), "meter": asdict(run.cost),
+        "differences": [asdict(difference) for difference in run.differences],
+    }  # fmt: skip
+    return Report(document(run), text(run), run.steps, partial(reward_curve, run), more, partial(_steps_file, run))
 
 
-def document(run: Run, seed: int) -> dict[str, Any]:
+def document(run: Run) -> dict[str, Any]:
     """The run as other tools read it; averages and differences of all replicas, first_difference of the earliest.
 
     A step is one context; with batches several steps share their rounds.
@@ -31,70 +37,66 @@ def document(run: Run, seed: int) -> dict[str, Any]:
     first = min(run.differences, key=lambda difference: difference.step, default=None)
     eta = eta_per_step(given.arms, given.eps)
     return {
+        "program": "ppcb",
         "steps": run.steps,
         "parties": run.parties,
         "arms": given.arms,
         "dim": given.dim,
         "eps": given.eps,
-        "seed": seed,
+        "seed": run.seed,
         "replicas": given.replicas,
         "average_reward": float(run.rewards.mean()),
         "twin_average_reward": None if run.twin_rewards is None else float(run.twin_rewards.mean()),
         "first_difference": None if first is None else {"step": first.step, "gap": first.gap},
-        "rounds_per_step": run.cost.rounds / run.steps,
-        "client_hops_per_step": run.cost.client_hops / run.steps,
-        "bytes_per_step_per_party": run.cost.opened_bytes / run.steps,
-        "sent_bytes_per_step_per_party": run.cost.sent_bytes / run.steps,
-        "offline_bytes_per_step": run.offline_bytes / run.steps,
-        "seconds_per_step": run.seconds / run.steps,
-        "offline_seconds_per_step": run.offline_seconds / run.steps,
+        **costs(run.ended, run.steps),
         "eta_per_step": eta if math.isfinite(eta) else None,
         "further_arms": run.further_arms,
         "arms_per_context": run.arms_per_context,
-        "ledger": [asdict(entry) for entry in _learned(run)],
+        "ledger": ledger_json(_learned(run)),
     }
 
 
 def text(run: Run) -> str:
     """What a person wants to know at the end."""
-    given, facts = run.settings, document(run, 0)
+    given, facts = run.settings, document(run)
     replicas = f", {given.replicas} replicas" if given.replicas > 1 else ""
     twin = "" if run.twin_rewards is None else f", of the plaintext twin {facts['twin_average_reward']:.4f}"
+    parties = (f"parties 0 to {run.parties - 1}", "nothing", "each had its own features as input")
     rows = [
         f"{run.steps:,} steps, {given.arms} arms, {run.parties} parties{replicas}: average reward "
         f"{facts['average_reward']:.4f}{twin}",
         _beside_twin(run),
         "",
-        f"a step took {facts['rounds_per_step']:g} rounds, {facts['bytes_per_step_per_party']:,.0f} bytes from each "
-        f"party to each other, {1e3 * facts['seconds_per_step']:.2f} ms;",
-        f"dealt beforehand: {facts['offline_bytes_per_step']:,.0f} bytes, "
-        f"{1e3 * facts['offline_seconds_per_step']:.2f} ms of the dealer's time",
+        *cost_text(facts, "step"),
         "",
-        "who learned what",
-        *(f"  {line}" for line in _ledger(run)),
+        *learned([*_learned(run), parties] if run.ledger else []),
         "",
         *_privacy(run),
     ]
     return "\n".join(rows)
 
 
-def save(run: Run, seed: int, data: str, folder: Path) -> list[Path]:
-    """result.json, steps.npz and reward.png."""
-    from .plots import reward_curve
+def reward_curve(run: Run, path: Path) -> None:
+    """Average reward so far against steps: the private run, its plaintext twin below it, and what needs no context."""
+    from ..run.plots import curves
 
-    folder.mkdir(parents=True, exist_ok=True)
-    result, steps, curve = folder / "result.json", folder / "steps.npz", folder / "reward.png"
-    whole = {
-        **document(run, seed), "data": data, "settings": run.settings.as_json(), "meter": asdict(run.cost),
-        "versions": {"python": platform.python_version(), **{name: _version(name) for name in _PACKAGES}},
-        "differences": [asdict(difference) for difference in run.differences],
-    }  # fmt: skip
-    result.write_text(json.dumps(whole, indent=1) + "\n")
+    rows = [(run.twin_rewards, "plaintext twin", "C0--"), (run.rewards, "private", "C1-")]
+    rows += [(run.baselines[name], name, style) for name, style in zip(sorted(run.baselines), ("k-.", "k:"))]
+    steps = np.arange(1, run.steps + 1)
+    means = [
+        ((rewards.cumsum(axis=0) / steps[:, None]).mean(axis=1), label, style)
+        for rewards, label, style in rows
+        if rewards is not None
+    ]
+    title = f"{run.settings.policy.value}, eps = {run.settings.eps:g}, {run.parties} parties"
+    curves(means, x="step", y="average reward so far", title=title, path=path)
+
+
+def _steps_file(run: Run, folder: Path) -> list[Path]:
     columns = {"arms": run.arms, "rewards": run.rewards, "twin_arms": run.twin_arms, "twin_rewards": run.twin_rewards}
     known: dict[str, Any] = {name: column for name, column in columns.items() if column is not None}
-    np.savez_compressed(steps, **known)
-    reward_curve(run, curve)
-    return [curve, result, steps]
+    np.savez_compressed(folder / "steps.npz", **known)
+    return [folder / "steps.npz"]
 
 
 def _beside_twin(run: Run) -> str:
@@ -120,15 +122,6 @@ def _learned(run: Run) -> list[Entry]:
     return [*run.ledger, Entry(PAYER, "reward", run.arms.size, "its own input")] if run.ledger else []
 
 
-def _ledger(run: Run) -> list[str]:
-    if not run.ledger:
-        return ["nobody learned anything"]
-    rows = [(entry.role, f"{entry.count:,} x {entry.what}", entry.why) for entry in _learned(run)]
-    rows.append(("parties 0 to " + str(run.parties - 1), "nothing", "each had its own features as input"))
-    widths = [max(len(row[i]) for row in rows) for i in range(2)]
-    return [f"{role.ljust(widths[0])}  {what.ljust(widths[1])}  {why}" for role, what, why in rows]
-
-
 def _privacy(run: Run) -> list[str]:
     given = run.settings
     eta, bound = eta_per_step(given.arms, given.eps), eta_bound(given.arms, given.eps)
@@ -145,10 +138,3 @@ def _privacy(run: Run) -> list[str]:
             f"not in this result: up to {run.arms_per_context} of one context, {run.arms_per_context * eta:.3f} in all"
         )
     return rows
-
-
-def _version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "not installed"

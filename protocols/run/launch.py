@@ -19,6 +19,7 @@ from mpc.launch import own_command
 from mpc.ledger import Entry
 from mpc.meter import Cost
 from mpc.net.transport import DEFAULT_TIMEOUT, check_timeout
+from mpc.prg import fresh_key
 
 from .checkpoint import Checkpoint, checkpoint_at
 from .folder import COIN_KEY, SEEDS_KEY, Keep, begin, drop_beyond, forget, go_on, homes, key_in, reached
@@ -58,17 +59,19 @@ class Prepared:
 
 def launch(
     program: Program[R], how: Processes, *, keep: Keep | None = None, watch: Callable[[int], Any] | None = None,
-    say: Say = lambda _: None,
+    say: Say = lambda _: None, scratch: Path | None = None,
 ) -> R:  # fmt: skip
     """Play all decisions, or what is left of them.
+
+    scratch: an empty folder for what the roles are given and end with; else one that is gone with the run.
 
     With a place to keep it, the first Ctrl-C lets all roles keep the same decision; a second one ends at once, as the
     first does where nothing is kept.  A run that was stopped gives what it reached, or is `Stopped` where a part of it
     results in nothing.
     """
-    with tempfile.TemporaryDirectory(prefix="masked-") as scratch:
-        kept = keep or Keep(Path(scratch) / "keep", every=max(1, program.decisions))
-        prepared = prepare(program, how, kept, Path(scratch), say=say)
+    with tempfile.TemporaryDirectory(prefix="masked-") if scratch is None else nullcontext(scratch) as name:
+        kept = keep or Keep(Path(name) / "keep", every=max(1, program.decisions))
+        prepared = prepare(program, how, kept, Path(name), say=say)
         stops: AbstractContextManager[None] = nullcontext()
         if keep is not None or program.partial:
             nodes = len(homes(program, kept.folder))
@@ -110,7 +113,8 @@ def prepare(program: Program[Any], how: Processes, keep: Keep, folder: Path, *, 
     )  # fmt: skip
     task.save(folder)
     kept = {role.name for role in program.roles if role.home} if start else set()
-    for role, own in program.private(key_in(keep.folder, SEEDS_KEY)).items():
+    key = (key_in(keep.folder, SEEDS_KEY) or fresh_key()) if program.seeded else None
+    for role, own in program.private(key).items():
         if role not in kept:  # a client that keeps its state goes on from that
             _write_private(private_path(folder, role), own)
     if len(program.roles) > 1:

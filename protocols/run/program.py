@@ -53,7 +53,9 @@ class Role:
 class Player(Protocol):
     """One process's computing parties, between the first and the last decision."""
 
-    done: int
+    @property
+    def done(self) -> int:
+        """Decisions made."""
 
     def turn(self) -> None:
         """The next decision."""
@@ -199,7 +201,10 @@ class Program(ABC, Generic[R]):
 
     @abstractmethod
     def private(self, key: bytes | None) -> Mapping[str, Arrays]:
-        """By role, "party-0" and so on or a client's name, what it alone has.  key: of clients' coins; see `Coins`."""
+        """By role, "party-0" and so on or a client's name, what it alone has.
+
+        key: fresh, for the coins of clients that draw their own; None in a simulation, where all follow from its seed.
+        """
 
     @abstractmethod
     def player(self, session: Session, own: Mapping[int, Arrays], kept: Arrays | None, done: int) -> Player:

@@ -105,7 +105,7 @@ def computing_party(program: Program[Any], task: Task, folder: Path, party: int,
     kept = Checkpoint.load(checkpoint_at(home, task.start)) if task.start else None
     source = source_for(party, task.material, task.session)
     source.want(program.draws(task.start))
-    own = {party: _own(folder, home_of(party))}
+    own = {party: own_inputs(folder, home_of(party))}
     stop, tell = Stop(folder, party), StepLines() if party == 0 else None
     with Session(transport, source, roles=[role.name for role in program.roles]) as session:
         seconds = 0.0
@@ -139,7 +139,7 @@ def client(program: Program[Any], task: Task, folder: Path, role: Role, node: in
     """Plays a client; one that is left waiting because all others were asked to stop ends in peace."""
     desk = _desk(program, task, folder, role, node)
     try:
-        left = serve(link, program.client(role.name, _own(folder, role.name), desk))
+        left = serve(link, program.client(role.name, own_inputs(folder, role.name), desk))
     except MaskedError:
         if stopped_at(folder) is None:
             raise
@@ -173,7 +173,8 @@ def play(folder: Path, role: str, *, clients: int = 0) -> None:
 PARTY = "party"
 
 
-def _own(folder: Path, role: str) -> Arrays:
+def own_inputs(folder: Path, role: str) -> Arrays:
+    """What this role alone has; the file is gone once it is read."""
     path = private_path(folder, role)
     if not path.exists():
         return {}

@@ -61,7 +61,7 @@ class Simulation(Generic[R]):
         if kept is not None:
             self.session.resume(kept.facts["cost"], kept.facts["ledger"])
         parties = {party: own.get(home_of(party), {}) for party in range(program.parties)}
-        self.player = program.player(self.session, parties, None if kept is None else arrays["parties"], start)
+        self.player = program.player(self.session, parties, None if kept is None else arrays.get("parties", {}), start)
 
     def _ending(self, name: str, client: Generator[Any, Any, Any]) -> Generator[Any, Any, None]:
         self._left[name] = yield from client

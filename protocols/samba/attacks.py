@@ -16,11 +16,12 @@ from bandits.samba import BernoulliArms, Seeds
 from bandits.samba.coins import PointCoins
 from mpc.rounds import Input, Request
 
+from ..run.simulate import Simulation
 from .classic.messages import Spec
 from .classic.opening import Seen
 from .classic.run import play_classic
+from .mpc.run import Federation
 from .mpc.settings import CHANCE_BITS, Settings
-from .mpc.simulate import Simulation
 
 _KEY_BITS = 1024  # of DC's key, which no attack looks at
 _PARTIES, _PARTY = 2, 0
@@ -72,7 +73,8 @@ def attack_mpc(game: Game) -> Attacked:
 
     spec, count = game.spec, len(game.arms)
     settings = Settings(spec.name, count, game.budget, eps=spec.eps, tau=spec.tau, beta=spec.beta)
-    simulation = Simulation(game.arms, settings, parties=_PARTIES, seed=game.seed, listener=listener)
+    program = Federation(settings, _PARTIES, game.seed, game.arms)
+    simulation = Simulation(program, seed=game.seed, listener=listener)
     while simulation.done < game.budget:
         simulation.turn()
     iterations = settings.local.iterations

@@ -5,12 +5,13 @@ A step is one that chooses an arm: rounds and seconds are means over these N - K
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from typing import Any
 
 from mpc.ledger import Entry
 
+from ..run.report import cost_text, costs, learned, ledger_json
 from .classic.run import ClassicRun
 from .mpc.run import Run
 from .mpc.settings import Settings
@@ -18,27 +19,22 @@ from .mpc.settings import Settings
 _HOPS = 4  # of a classic iteration: to the Controller, to Comp, back, and back
 
 
-def document(run: Run, *, seed: int) -> dict[str, Any]:
+def document(run: Run) -> dict[str, Any]:
     """The run as other tools read it; the ledger has a row for each owner."""
-    settings, steps = run.settings, max(1, run.settings.steps)
+    settings = run.settings
     return {
         "policy": settings.policy,
         "mode": "mpc",
         "arms": settings.arms,
         "budget": settings.budget,
-        "seed": seed,
+        "seed": run.seed,
         "parties": run.parties,
         "hosts": settings.hosts,
         "cumulative_reward": run.total,
         "reference_cumulative_reward": None if run.reference is None else run.reference.total,
         "pulls_equal_reference": run.equal,
-        "seconds_per_step": run.seconds / steps,
-        "rounds_per_step": run.cost.rounds / steps,
-        "client_messages_per_step": run.cost.client_hops / steps,
-        "bytes_per_step_per_party": run.cost.opened_bytes / steps,
-        "offline_seconds_per_step": run.offline_seconds / steps,
-        "offline_bytes_per_step": run.offline_bytes / steps,
-        "ledger": [asdict(entry) for entry in by_owner(run.ledger, settings)],
+        **costs(run.ended, max(1, settings.steps)),
+        "ledger": ledger_json(by_owner(run.ledger, settings)),
     }
 
 
@@ -58,13 +54,13 @@ def classic_document(run: ClassicRun, *, seed: int) -> dict[str, Any]:
         "rounds_per_step": float(_HOPS * run.spec.policy().iterations) if run.budget > len(run.pulls) else 0.0,
         "seconds_by_participant": run.seconds,
         "operations": asdict(run.counts),
-        "ledger": [asdict(entry) for entry in run.ledger],
+        "ledger": ledger_json(run.ledger),
     }
 
 
 def text(run: Run) -> str:
     """What a person wants to know at the end."""
-    settings, facts = run.settings, document(run, seed=0)
+    settings = run.settings
     rows = _rows(by_owner(run.ledger, settings), settings.arms)
     nothing = [
         (f"parties 0 to {run.parties - 1}", "nothing", "they hold shares, and open masks"),
@@ -78,12 +74,9 @@ def text(run: Run) -> str:
         f"{hosted}: cumulative reward {run.total:,}",
         _beside(run),
         "",
-        f"a step took {facts['rounds_per_step']:g} rounds, {facts['bytes_per_step_per_party']:,.0f} bytes from each "
-        f"party to each other, {1e3 * facts['seconds_per_step']:.2f} ms;",
-        f"dealt beforehand: {facts['offline_bytes_per_step']:,.0f} bytes, "
-        f"{1e3 * facts['offline_seconds_per_step']:.2f} ms of the dealer's time",
+        *cost_text(costs(run.ended, max(1, settings.steps)), "step"),
         "",
-        *_learned([*rows, *nothing]),
+        *learned([*rows, *nothing]),
     ])  # fmt: skip
 
 
@@ -104,7 +97,7 @@ def classic_text(run: ClassicRun) -> str:
         f"a step took {1e3 * run.seconds_per_step:.2f} ms; of all computing "
         + ", ".join(f"{name} {100 * seconds / whole:.0f}%" for name, seconds in shares.items()),
         "",
-        *_learned(_rows(run.ledger, len(run.pulls))),
+        *learned(_rows(run.ledger, len(run.pulls))),
     ])  # fmt: skip
 
 
@@ -134,14 +127,6 @@ def _rows(ledger: Iterable[Entry], arms: int) -> list[tuple[str, str, str]]:
         role = "each owner" if alike == owners and arms > 1 else entry.role
         rows.append((role, f"{entry.count:,} x {entry.what}", entry.why))
     return [*dict.fromkeys(rows), ("each owner", "its own pulls and rewards", "its arm")]
-
-
-def _learned(rows: Sequence[tuple[str, str, str]]) -> list[str]:
-    widths = [max(len(row[i]) for row in rows) for i in range(2)]
-    return [
-        "who learned what",
-        *(f"  {role.ljust(widths[0])}  {what.ljust(widths[1])}  {why}" for role, what, why in rows),
-    ]
 
 
 def _beside(run: Run) -> str:

@@ -21,9 +21,10 @@ from mpc.rounds import Open, Rounds, labelled
 from mpc.session import Session
 from mpc.share import Share
 
+from ...run.dealer import MeteredDealer
 from ..play import share_contexts, split
 from ..program import PAYER, PULLER, State
-from ..replay import MeteredDealer, choices
+from ..replay import choices
 from ..settings import Settings
 from . import fitting
 from .arguments import ArgumentError, check_arms

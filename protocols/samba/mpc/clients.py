@@ -6,16 +6,17 @@ rows travel together; no owner's row reads another's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from bandits.samba.coins import CommonCoins, Seeds, owner_noise
-from bandits.samba.rewards import BernoulliArms
+from bandits.samba.rewards import BernoulliArms, reward
 from mpc.client import ClientProgram, Receive, Send
 from mpc.errors import ConfigError, RangeError
 
+from ...run.program import Desk
 from ..score import Owners, Pay
 from .settings import Settings
 
@@ -43,18 +44,26 @@ class Host:
         self.settings = settings
         self.owners = Owners(settings.local, block, settings.arms, noise=noise, pay=pay)
         self.done = 0
+        self.inputs: Mapping[str, np.ndarray] = {}
         self._common = CommonCoins(common)
         self._due: Due | None = None
 
     @classmethod
-    def simulated(cls, settings: Settings, block: range, seeds: Seeds, arms: BernoulliArms) -> Host:
-        """Owners whose arms are simulated, with all seeds in one hand."""
+    def of(cls, settings: Settings, block: range, own: Mapping[str, np.ndarray]) -> Host:
+        """Owners whose arms are simulated, of what their process alone has: see `inputs`."""
+        means, seed = own["means"], own["rewards"].tobytes()
 
         def pay(arm: int, t: int) -> int:
-            return arms.reward(seeds.rewards, arm, t)
+            return reward(seed, float(means[arm - block.start]), arm, t)
 
-        noise = [owner_noise(seeds.noise, arm) for arm in block]
-        return cls(settings, block, common=seeds.common, noise=noise, pay=pay)
+        noise = [np.random.Generator(np.random.PCG64(0)) for _ in block]
+        for stream, state in zip(noise, own["noise"]):
+            _unpack(stream, state)
+        made = cls(settings, block, common=own["common"].tobytes(), noise=noise, pay=pay)
+        made.inputs = {name: own[name] for name in ("means", "common", "rewards")}
+        if "at" in own:
+            made.restore(own)
+        return made
 
     def words(self, t: int, iteration: int) -> np.ndarray:
         """What the owners share: their words, or 0 in a step that explores.  Asked again, the same.
@@ -94,8 +103,9 @@ class Host:
     def state(self) -> dict[str, np.ndarray]:
         """All that these owners go on from."""
         due = self._due or Due(0, 0, np.zeros(len(self.owners.pulls), np.int64))
+        noise = np.stack([_packed(stream) for stream in self.owners.mine.noise])
         return {
-            **self.owners.state(), "noise": np.stack([_packed(stream) for stream in self.owners.mine.noise]),
+            **self.inputs, **self.owners.state(), "noise": noise,
             "due": due.words, "at": np.array([self.done, due.t, due.iteration]),
         }  # fmt: skip
 
@@ -110,28 +120,35 @@ class Host:
         self._due = Due(t, iteration, state["due"])
 
 
-def host(own: Host, *, keep: Callable[[Host], bool] | None = None) -> ClientProgram:
-    """Plays what is left of the game, and shares the sums at the end.
+def inputs(block: range, seeds: Seeds, arms: BernoulliArms) -> dict[str, np.ndarray]:
+    """What the process of these owners alone has: the seeds they have in common, their noise, what their arms pay."""
+    return {
+        "means": arms.means[block.start : block.stop],
+        "common": np.frombuffer(seeds.common, np.uint8),
+        "rewards": np.frombuffer(seeds.rewards, np.uint8),
+        "noise": np.stack([_packed(owner_noise(seeds.noise, arm)) for arm in block]),
+    }
 
-    keep: called when a pull is over; says whether to stop there.
-    """
+
+def host(own: Host, desk: Desk) -> ClientProgram:
+    """Plays what is left of the game, and shares the sums at the end."""
     settings, rows = own.settings, len(own.owners.pulls)
     if not own.done:
         own.first_pulls()
-        if keep is not None and keep(own):
+        if desk.here(own.done, own.state):
             return
     for t in range(own.done + 1, settings.budget + 1):
         for iteration in range(1, settings.local.iterations + 1):
             yield Send(own.words(t, iteration))
             own.told((yield Receive((rows,))), t, iteration)
-        if keep is not None and keep(own):
+        if desk.here(own.done, own.state):
             return
     yield Send(own.owners.sums)
 
 
-def customer(told: list[int]) -> ClientProgram:
+def customer() -> ClientProgram:
     """DC: learns the sum of all rewards."""
-    told.append(int((yield Receive(()))))
+    return int((yield Receive(())))
 
 
 def _packed(stream: np.random.Generator) -> np.ndarray:

@@ -12,7 +12,8 @@ from mpc import Session
 from mpc.rounds import Rounds
 from mpc.share import Share
 from protocols.ppcb.program import Decision, State, decide, learn
-from protocols.ppcb.replay import MeteredDealer, choices
+from protocols.ppcb.replay import choices
+from protocols.run.dealer import MeteredDealer
 from protocols.ppcb.run import Run, twin_of
 from protocols.ppcb.settings import Settings
 from protocols.ppcb.simulate import Simulation, simulate

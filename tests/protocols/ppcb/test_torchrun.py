@@ -9,12 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-<<<<<<< HEAD
 from parties.processes import free_port
-from ppcb_commands import LIMIT, ROOT, SMALL
 from protocols.ppcb.torchrun import one_voice, reported
-=======
->>>>>>> library
 
 from mpc import ConfigError
 from mpc.launch import Place

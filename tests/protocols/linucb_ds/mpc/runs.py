@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -44,11 +45,10 @@ def simulate(
 
 def launched(
     problem: LinearProblem, settings: Settings, *, parties: int = 2, seed: int = 5, keep: Keep | None = None,
-    say: Any = lambda _: None, **how: Any,
+    say: Any = lambda _: None, scratch: Path | None = None, **how: Any,
 ) -> Run:  # fmt: skip
-    return launch(
-        Outsourced(settings, parties, seed, problem), Processes(**{"timeout": 20.0, **how}), keep=keep, say=say
-    )  # fmt: skip
+    program, processes = Outsourced(settings, parties, seed, problem), Processes(**{"timeout": 20.0, **how})
+    return launch(program, processes, keep=keep, say=say, scratch=scratch)
 
 
 def plan_of(settings: Settings, parties: int, problem: LinearProblem) -> Plan:

@@ -17,13 +17,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-<<<<<<< HEAD:tests/protocols/linucb_ds/test_mpc_checkpoints.py
-from mpc_linucb_runs import normal, of, spectral
-from protocols.linucb_ds.mpc.launch import Launch, launched
-from protocols.linucb_ds.mpc.simulate import Simulation, plan_of, simulate
-from protocols.run.keeping import Keep, Stopped
-=======
->>>>>>> library:tests/protocols/linucb_ds/mpc/test_checkpoints.py
 
 from bandits.coins import Noise
 from bandits.fixed_point import words
@@ -32,13 +25,14 @@ from mpc import ConfigError
 from mpc.errors import MaskedError
 from offline import deal
 from protocols.cli import main
-from protocols.linucb_ds import command
-from protocols.linucb_ds.mpc.run import Run
+from protocols.linucb_ds.mpc.run import Run, pulled
 from protocols.linucb_ds.mpc.settings import Settings
+from protocols.run import command
 from protocols.run.checkpoint import Checkpoint, checkpoint_at, checkpoints
-from protocols.run.folder import reserved
+from protocols.run.folder import Keep, reserved
+from protocols.run.stopping import Stopped
 
-from .runs import normal, of, spectral
+from .runs import launched, normal, of, plan_of, simulate, simulation_of, spectral
 
 ROOT = Path(__file__).resolve().parents[4]
 BUDGET, LIMIT = 14, 60.0
@@ -69,7 +63,7 @@ def test_a_run_that_goes_on_is_the_run_that_was_never_stopped(
 ) -> None:
     """Stopped behind the first pull, and again: arms, sum, ledger, costs and shares are the same."""
     settings = Settings.of(problem, BUDGET, hide=hide)
-    whole = Simulation(problem, settings, parties=parties, seed=3)
+    whole = simulation_of(problem, settings, parties=parties, seed=3)
     for _ in range(BUDGET):
         whole.turn()
     for stop, resume in ((1, False), (9, True)):
@@ -78,17 +72,20 @@ def test_a_run_that_goes_on_is_the_run_that_was_never_stopped(
                 problem, settings, parties=parties, seed=3, progress=until(stop), keep=Keep(tmp_path, 100, resume)
             )  # fmt: skip
         assert stopped.value.done == stop
-    half = Simulation(problem, settings, parties=parties, seed=3, kept=Checkpoint.load(checkpoint_at(tmp_path, 9)))
+    half = simulation_of(problem, settings, parties=parties, seed=3, kept=Checkpoint.load(checkpoint_at(tmp_path, 9)))
     for _ in range(BUDGET - 9):
         half.turn()
-    held = half.player.words()
-    for name, shares in whole.player.words().items():
+    held = half.player.state()
+    for name, shares in whole.player.state().items():
         clear, again = (w if name == "arms" else w.sum(axis=0, dtype=np.uint64) for w in (shares, held[name]))
         assert (clear == again).all(), name
 
     wanted = whole.result()
     found = simulate(problem, settings, parties=parties, seed=3, keep=Keep(tmp_path, 100, True))
-    assert half.pulled() == whole.pulled() and half.result().word == found.word == wanted.word
+    assert (
+        pulled(half.player) == pulled(whole.player)[0 if not hide else 9 :]
+        and half.result().word == found.word == wanted.word
+    )
     assert (found.arms, found.ledger, found.difference) == (wanted.arms, wanted.ledger, wanted.difference)
     assert counted(found) == counted(wanted) and found.offline_bytes == wanted.offline_bytes
     assert found.seconds > 0
@@ -148,14 +145,14 @@ def test_another_run_is_refused(
 def test_shares_of_another_shape_are_refused(hide: bool, tmp_path: Path) -> None:
     problem = normal(3, 6)
     settings = Settings.of(problem, BUDGET, hide=hide)
-    simulation = Simulation(problem, settings, parties=2, seed=3)
+    simulation = simulation_of(problem, settings, parties=2, seed=3)
     simulation.turn()
     whole = simulation.checkpoint()
     for name, array in whole.arrays.items():
         for spoilt in (array[..., :-1] if array.ndim > 1 else array[:-1], array.astype(np.float64)):
             broken = Checkpoint(1, whole.facts, {**whole.arrays, name: spoilt})
             with pytest.raises(ConfigError, match="does not hold the"):
-                Simulation(problem, settings, parties=2, seed=3, kept=broken)
+                simulation_of(problem, settings, parties=2, seed=3, kept=broken)
 
 
 def with_parties_that(do: str, scratch: Path, when: str = "== 12") -> str:
@@ -164,7 +161,7 @@ def with_parties_that(do: str, scratch: Path, when: str = "== 12") -> str:
     site.mkdir(parents=True)
     (site / "sitecustomize.py").write_text(
         "import os, sys, time\n"
-        "if any('linucb_ds.mpc.roles' in word for word in sys.orig_argv) and 'computing party' in sys.orig_argv:\n"
+        "if any('protocols.run.roles' in word for word in sys.orig_argv) and sys.orig_argv[-1] == 'party':\n"
         "    from protocols.linucb_ds.mpc import player as players\n"
         "    for kind in (players.ShownArms, players.HiddenArms):\n"
         "        def turn(self, whole=kind.turn):\n"
@@ -182,8 +179,8 @@ def stopped_launch(
     """A launch in which the parties die in the middle: checkpoints are at 5 and 10."""
     with monkeypatch.context() as patch:
         patch.setenv("PYTHONPATH", with_parties_that("os._exit(9)", scratch))
-        with pytest.raises(ConfigError, match=r"exit code 9.*all parties kept pull 10: --resume goes on"):
-            launched(problem, settings, Launch(2, 5, 20.0, keep=keep, **how), scratch)
+        with pytest.raises(ConfigError, match=r"exit code 9.*all roles kept pull 10: --resume goes on"):
+            launched(problem, settings, keep=keep, scratch=scratch, **how)
     return max(int(path.stem.split("-")[1]) for path in checkpoints(keep.folder / "party-1"))
 
 
@@ -201,9 +198,9 @@ def test_a_launch_goes_on_after_a_party_died(hide: bool, tmp_path: Path, monkeyp
         assert (sum(shares) == clear).all() and not any((share == clear).any() for share in shares)
     with pytest.raises(ConfigError, match="other theta"):
         again = LinearProblem(problem.arms, problem.theta * 1.01, problem.exploration)
-        launched(again, settings, Launch(2, 5, 20.0, keep=Keep(home, 5, True)), tmp_path / "two")
+        launched(again, settings, keep=Keep(home, 5, True), scratch=tmp_path / "two")
     (tmp_path / "three").mkdir()
-    run = launched(problem, settings, Launch(2, 5, 20.0, keep=Keep(home, 5, True)), tmp_path / "three")
+    run = launched(problem, settings, keep=Keep(home, 5, True), scratch=tmp_path / "three")
     assert run.reference is not None
     if hide:
         assert run.cumulative_reward == pytest.approx(run.reference.total, abs=1e-6)
@@ -234,11 +231,11 @@ def test_a_launch_from_material_goes_on_where_the_stores_stand(tmp_path: Path, m
     """What was drawn behind the checkpoint is lost; the coins that break ties are new, where nothing ties."""
     problem = normal(3, 4)
     settings, keep, material = Settings.of(problem, 25), Keep(tmp_path / "keep", 5), tmp_path / "material"
-    deal(plan_of(settings, 2), 40, material, block_steps=4)
+    deal(plan_of(settings, 2, problem), 40, material, block_steps=4)
     stopped_launch(problem, settings, keep, tmp_path / "one", monkeypatch, material=material)
     assert not (keep.folder / "coin.key").exists()
     (tmp_path / "two").mkdir()
-    run = launched(problem, settings, Launch(2, 5, 20.0, material, keep=Keep(keep.folder, 5, True)), tmp_path / "two")
+    run = launched(problem, settings, material=material, keep=Keep(keep.folder, 5, True), scratch=tmp_path / "two")
     whole = simulate(problem, settings, parties=2, seed=5)
     assert run.reference is None and (run.arms, run.word) == (whole.arms, whole.word)
 
@@ -249,13 +246,13 @@ def test_without_its_coins_a_launch_does_not_go_on(tmp_path: Path, monkeypatch: 
     stopped_launch(problem, settings, Keep(home, 5), tmp_path / "one", monkeypatch)
     kept = sorted(home.rglob("*"))
     with pytest.raises(MaskedError, match="there is no store"):  # the old run is still there
-        launched(problem, settings, Launch(2, 5, 20.0, tmp_path / "nowhere", keep=Keep(home, 5)), tmp_path / "two")
+        launched(problem, settings, material=tmp_path / "nowhere", keep=Keep(home, 5), scratch=tmp_path / "two")
     assert sorted(home.rglob("*")) == kept
     (home / "coin.key").unlink()
     with pytest.raises(ConfigError, match="holds no coin"):
-        launched(problem, settings, Launch(2, 5, 20.0, keep=Keep(home, 5, True)), tmp_path / "two")
+        launched(problem, settings, keep=Keep(home, 5, True), scratch=tmp_path / "two")
     with pytest.raises(ConfigError, match="run without --resume"):
-        launched(problem, settings, Launch(2, 5, 20.0, keep=Keep(tmp_path / "no", 5, True)), tmp_path / "two")
+        launched(problem, settings, keep=Keep(tmp_path / "no", 5, True), scratch=tmp_path / "two")
 
 
 def files_of(problem: LinearProblem, folder: Path) -> list[str]:
@@ -273,7 +270,7 @@ def test_ctrl_c_keeps_what_a_simulation_reached(
     class Impatient:
         def __init__(self, total: int, what: str) -> None: ...
 
-        def __call__(self, done: int) -> None:
+        def __call__(self, done: int, more: str = "") -> None:
             if done == 12:
                 os.kill(os.getpid(), signal.SIGINT)
 

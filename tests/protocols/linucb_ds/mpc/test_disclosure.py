@@ -7,11 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-<<<<<<< HEAD:tests/protocols/linucb_ds/test_mpc_disclosure.py
-from mpc_linucb_runs import normal, spectral
-from protocols.linucb_ds.mpc.simulate import Simulation
-=======
->>>>>>> library:tests/protocols/linucb_ds/mpc/test_disclosure.py
 
 from bandits.attacks.linucb_comp import recover
 from bandits.attacks.linucb_p import cosine, estimate
@@ -23,9 +18,11 @@ from mpc.rounds import Request
 from protocols.linucb_ds.attacks import HiddenView
 from protocols.linucb_ds.mpc.player import HiddenArms
 from protocols.linucb_ds.mpc.replay import own_coins
+from protocols.linucb_ds.mpc.run import Run
 from protocols.linucb_ds.mpc.settings import Settings
+from protocols.run.simulate import Simulation
 
-from .runs import normal, spectral
+from .runs import normal, simulation_of, spectral
 
 BUDGET = 12
 SUM = Entry("DC", "cumulative reward", 1, "it pays for the pulls")
@@ -37,9 +34,11 @@ SHOWN = (
 )
 
 
-def finished(problem: LinearProblem, *, hide: bool, parties: int = 2, budget: int = BUDGET, **rest: Any) -> Simulation:
+def finished(
+    problem: LinearProblem, *, hide: bool, parties: int = 2, budget: int = BUDGET, **rest: Any
+) -> Simulation[Run]:
     settings = Settings.of(problem, budget, hide=hide)
-    simulation = Simulation(problem, settings, **{"parties": parties, "seed": 3, **rest})
+    simulation = simulation_of(problem, settings, **{"parties": parties, "seed": 3, **rest})
     for _ in range(budget):
         simulation.turn()
     simulation.player.finish()
@@ -59,7 +58,7 @@ def test_one_more_reveal_would_show() -> None:
     assert isinstance(player, HiddenArms)
 
     def curious() -> Iterator[Any]:
-        yield Reveal(player.state.roots, to=EVERYONE, what="widths", why="somebody is curious")
+        yield Reveal(player.held.roots, to=EVERYONE, what="widths", why="somebody is curious")
 
     simulation.session.run(curious())
     assert tuple(simulation.session.ledger) == (SUM, Entry(EVERYONE, "widths", 6, "somebody is curious"))
@@ -85,7 +84,7 @@ def test_a_pull_is_seventeen_rounds_with_arms_hidden(parties: int) -> None:
 def test_every_pull_draws_the_plan(hide: bool) -> None:
     simulation = finished(normal(3, 6), hide=hide)
     draws = BUDGET if hide else BUDGET - 1
-    assert simulation.dealer.dealt_bytes == draws * simulation.plan.step_bytes
+    assert simulation.dealer.dealt_bytes == draws * simulation.rehearsed.plan.step_bytes
 
 
 @pytest.mark.parametrize("hide", [False, True], ids=["shown", "hidden"])

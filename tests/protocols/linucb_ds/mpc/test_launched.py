@@ -6,26 +6,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-<<<<<<< HEAD:tests/protocols/linucb_ds/test_mpc_launched.py
-from mpc_linucb_runs import normal, played, spectral
-from protocols.linucb_ds.mpc.launch import Launch, launched
-from protocols.linucb_ds.mpc.roles import draws_of
-from protocols.linucb_ds.mpc.simulate import plan_of
-=======
->>>>>>> library:tests/protocols/linucb_ds/mpc/test_launched.py
 
 from bandits.linear_problem import LinearProblem
 from mpc import ConfigError
 from mpc.errors import OutOfMaterial
 from offline import deal
-from protocols.linucb_ds.mpc.run import Run
+from protocols.linucb_ds.mpc.run import Outsourced, Run
 from protocols.linucb_ds.mpc.settings import Settings
 
-from .runs import normal, played, spectral
+from .runs import launched, normal, plan_of, played, spectral
 
 
 def launch(problem: LinearProblem, settings: Settings, scratch: Path, **how: Any) -> Run:
-    return launched(problem, settings, Launch(**{"parties": 2, "seed": 5, "timeout": 20.0, **how}), scratch)
+    return launched(problem, settings, scratch=scratch, **how)
 
 
 @pytest.mark.parametrize(("problem", "parties"), [(normal(3, 8), 2), (spectral(8), 3)], ids=["LinUCB", "SpectralUCB"])
@@ -50,8 +43,8 @@ def test_arms_hidden(tmp_path: Path) -> None:
     assert run.arms is None and run.reference is not None
     assert run.cumulative_reward == pytest.approx(run.reference.total, abs=1e-6)
     assert [entry.role for entry in run.ledger] == ["DC"]
-    assert '"arms": null' in (tmp_path / "party-0.json").read_text()
-    assert not list(tmp_path.glob("*.bin"))
+    assert "arms" not in (tmp_path / "ended.json").read_text()
+    assert not list(tmp_path.rglob("*.bin"))
 
 
 def test_one_pull(tmp_path: Path) -> None:
@@ -64,7 +57,7 @@ def test_material_that_was_dealt_before_is_enough(tmp_path: Path) -> None:
     """No dealer, so no reference: its coins are nobody's here.  It is spent once."""
     problem = normal(3, 5)
     settings = Settings.of(problem, 10)
-    deal(plan_of(settings, 2), draws_of(settings), tmp_path / "material", block_steps=9)
+    deal(plan_of(settings, 2, problem), Outsourced(settings, 2, 5).draws(), tmp_path / "material", block_steps=9)
     (tmp_path / "one").mkdir()
     run = launch(problem, settings, tmp_path / "one", material=tmp_path / "material")
     assert run.reference is None and run.arms is not None and len(run.arms) == 10

@@ -16,7 +16,7 @@ from bandits.fixed_point import Scales
 from bandits.linear_problem import LinearProblem
 from mpc import ConfigError, RangeError
 from mpc.errors import MaskedError
-from protocols.linucb_ds.mpc.player import owner
+from protocols.linucb_ds.mpc.clients import owner
 from protocols.linucb_ds.mpc.settings import Settings
 
 from .runs import clear, followed, normal, of, spectral, state_of

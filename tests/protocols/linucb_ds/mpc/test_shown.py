@@ -6,11 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-<<<<<<< HEAD:tests/protocols/linucb_ds/test_mpc_shown.py
-from mpc_linucb_runs import TIES, normal, of, played, ring, spectral
-from protocols.linucb_ds.mpc.simulate import Simulation
-=======
->>>>>>> library:tests/protocols/linucb_ds/mpc/test_shown.py
 
 from bandits.coins import Noise
 from bandits.fixed_point import play_fixed, precision, rounded
@@ -20,7 +15,7 @@ from protocols.linucb_ds.mpc.replay import replayed
 from protocols.linucb_ds.mpc.run import Reference, Run
 from protocols.linucb_ds.mpc.settings import Settings
 
-from .runs import TIES, normal, of, played, ring, spectral
+from .runs import TIES, normal, of, played, ring, simulation_of, spectral
 
 SIZES = [(3, 15, 60), (5, 50, 25), (18, 6, 60)]
 
@@ -61,8 +56,8 @@ def test_another_order_breaks_ties_otherwise() -> None:
     """The comparison above can fail."""
     problem = TIES["orthonormal"]
     settings = Settings.of(problem, 40)
-    simulation = Simulation(problem, settings, parties=2, seed=1)
-    coins = replayed(settings, 1, simulation.dealer.coin_key, simulation.plan.items)
+    simulation = simulation_of(problem, settings, parties=2, seed=1)
+    coins = replayed(settings, 1, simulation.dealer.coin_key, simulation.rehearsed.turn)
     turned = replace(coins, ties=settings.count - 1 - coins.ties)
     own, other = (Reference.of(problem, settings, each) for each in (coins, turned))
     assert own.arms != other.arms
@@ -75,8 +70,8 @@ def test_another_order_breaks_ties_otherwise() -> None:
 def test_beside_float64_only_a_near_tie_differs(problem: LinearProblem) -> None:
     for seed in range(3):
         settings = Settings.of(problem, 50)
-        simulation = Simulation(problem, settings, parties=2, seed=seed)
-        coins = replayed(settings, seed, simulation.dealer.coin_key, simulation.plan.items)
+        simulation = simulation_of(problem, settings, parties=2, seed=seed)
+        coins = replayed(settings, seed, simulation.dealer.coin_key, simulation.rehearsed.turn)
         exact = rounded(problem, settings.scales)
         for pull in play(OFUL(exact.arms, exact.exploration), exact, coins):
             simulation.turn()
@@ -115,7 +110,7 @@ def test_indices_stay_within_their_bits() -> None:
         theta = rng.normal(size=3)
         problem = of(arms, theta / np.linalg.norm(theta) * 2.0 ** rng.integers(-2, 4), noise=float(rng.uniform(0, 4)))
         settings = Settings.of(problem, 60)
-        coins = replayed(settings, 1, bytes(16), Simulation(problem, settings, parties=2, seed=1).plan.items)
+        coins = replayed(settings, 1, bytes(16), simulation_of(problem, settings, parties=2, seed=1).rehearsed.turn)
         coins = replace(coins, noise=np.full(60, settings.exploration.noise))
         run = play_fixed(problem, coins, settings.scales)
         largest = max(abs(index) for pull in run.pulls for index in pull.indices)

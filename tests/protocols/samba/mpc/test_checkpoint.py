@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from protocols.run.keeping import Keep, Stopped
 
 from mpc import ConfigError
 from protocols.run.checkpoint import Checkpoint
-from protocols.run.keeping import Keep, Stopped
 from protocols.samba.mpc.checkpoint import begin, forget
 from protocols.samba.mpc.run import Run
 from protocols.samba.mpc.settings import Settings

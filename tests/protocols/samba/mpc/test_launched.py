@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from protocols.run.keeping import Keep, Stopped
 
 from mpc import ConfigError
 from mpc.errors import OutOfMaterial
 from offline import deal
 from protocols.run.checkpoint import Checkpoint, checkpoint_at, checkpoints
-from protocols.run.keeping import Keep, Stopped
 from protocols.samba.mpc import launch as mpc_launch
 from protocols.samba.mpc.checkpoint import COIN_KEY, SEEDS
 from protocols.samba.mpc.launch import Launch, launched, prepared
