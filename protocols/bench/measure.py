@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -12,7 +16,7 @@ from mpc.correlations import Correlation, layout
 from mpc.net.transport import Stamp
 from mpc.rounds import Open, Rounds
 from mpc.session import Session
-from offline import InProcessDealer, Plan, Recorder, TrustedDealer
+from offline import InProcessDealer, Plan, Recorder, TrustedDealer, deal
 
 from .cases import Case
 
@@ -47,6 +51,16 @@ class Prepared(InProcessDealer):
     def draw(self, item: Correlation) -> tuple[np.ndarray, ...]:
         """The next prepared item."""
         return layout(item).views(next(self._ready))
+
+
+@contextmanager
+def dealt(plan: Plan, steps: int) -> Iterator[Path]:
+    """A folder of one's own in which `material` is dealt, for as long as a launched program is timed."""
+    with tempfile.TemporaryDirectory(prefix="masked-") as name:
+        folder = Path(name)
+        deal(plan, steps, folder / "material", block_steps=20)
+        os.sync()  # or the kernel writes the material back while the parties are timed
+        yield folder
 
 
 def plan_case(case: Case, parties: int) -> Plan:

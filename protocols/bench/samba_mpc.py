@@ -6,20 +6,16 @@ dealt before the clock starts; what it cost stands in columns of its own.
 
 from __future__ import annotations
 
-import os
-import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
 from bandits.samba import BernoulliArms
-from offline import deal
 
 from ..samba.mpc.launch import Launch, launched
 from ..samba.mpc.settings import Settings
 from ..samba.mpc.simulate import plan_of
-from .measure import time_dealing
+from .measure import dealt, time_dealing
 
 PARTIES = 2
 GOALS = {10: 2.5, 100: 6.0}  # arms -> milliseconds a step that shares have to stay below
@@ -45,10 +41,7 @@ def measure(policy: str, arms: int, steps: int = 400, *, parties: int = PARTIES,
     """Play `steps` steps behind the first K pulls, from material."""
     settings = Settings(policy, arms, arms + steps, hosts)
     plan = plan_of(settings, parties)
-    with tempfile.TemporaryDirectory(prefix="masked-") as name:
-        folder = Path(name)
-        deal(plan, steps, folder / "material", block_steps=20)
-        os.sync()  # or the kernel writes the material back while the parties are timed
+    with dealt(plan, steps) as folder:
         (folder / "run").mkdir()
         how = Launch(parties, 1, material=folder / "material")
         run = launched(BernoulliArms(np.linspace(0.1, 0.5, arms)), settings, how, folder / "run")
