@@ -7,7 +7,7 @@ import signal
 from collections.abc import Sequence
 from importlib.metadata import version
 
-from .commands import attack_membership, demo, offline, privacy, programs
+from .commands import attack, attack_linucb, attack_membership, attack_samba, demo, offline, privacy, programs
 from .run.exits import exit_codes
 
 COMMANDS = ("demo", "run", "launch", "offline", "dealer", "privacy", "attack")
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     programs.register(commands)
     offline.register(commands)
     privacy.register(commands)
-    attack_membership.register(commands)
+    attack.register(commands, (*attack_linucb.ATTACKS, attack_membership.ATTACK, attack_samba.ATTACK))
     options = parser.parse_args(arguments)
     for how in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(how, _unwind)

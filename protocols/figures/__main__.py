@@ -12,7 +12,7 @@ from ..run.exits import exit_codes
 from . import linucb, ppcb, samba
 from .making import make_figures
 
-_SYSTEMS = {system.name: system for system in (ppcb.SYSTEM, linucb.SYSTEM, samba.SYSTEM)}
+_SETS = {one.name: one for one in (ppcb.FIGURE_SET, linucb.FIGURE_SET, samba.FIGURE_SET)}
 _EXAMPLES = """examples:
   scripts/figures ppcb --quick                              every figure and table, small, on digits
   scripts/figures ppcb --fig 1 7 --data-dir DIR --jobs 2    two of them in full: MNIST, 60,000 steps, 10 runs
@@ -28,7 +28,7 @@ def main() -> None:
         prog="scripts/figures", epilog=_EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter,
         description="\n\n".join(f"{text}" for text in (__doc__, ppcb.__doc__, linucb.__doc__, samba.__doc__)),
     )  # fmt: skip
-    parser.add_argument("what", choices=list(_SYSTEMS), help="whose figures")
+    parser.add_argument("what", choices=list(_SETS), help="whose figures")
     numbers = "figures: 1 to 8, of linucb 6 and 7, of samba a to d (all)"
     known = (*ppcb.FIGURES, *samba.FIGURES)
     parser.add_argument("--fig", nargs="+", choices=known, default=[], metavar="N", help=numbers)
@@ -45,7 +45,7 @@ def main() -> None:
     options = parser.parse_args()
     with exit_codes(DataError, stopped="stopped: what was finished is kept, the same command goes on from there"):
         _check(options)
-        make_figures(_SYSTEMS[options.what], options)
+        make_figures(_SETS[options.what], options)
 
 
 def _check(options: argparse.Namespace) -> None:

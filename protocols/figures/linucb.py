@@ -28,7 +28,7 @@ from ..linucb_ds.classic.run import ClassicRun, play_classic
 from ..linucb_ds.mpc.settings import Settings
 from ..linucb_ds.mpc.simulate import simulate
 from .linucb_plots import draw
-from .making import Figure, Size, System
+from .making import Figure, FigureSet, Size
 from .units import Rows, Unit
 
 _DIM, _ARMS, _PULLS = 5, 10, 100  # of the base case
@@ -177,7 +177,7 @@ def _plain_seconds(problem: LinearProblem, pulls: int) -> float:
     return min(spent)
 
 
-SYSTEM = System(
+FIGURE_SET = FigureSet(
     "linucb",
     "the figures of LinUCB-DS made here are 6 and 7",
     {n: Figure(n, of, "these figures are on MovieLens 100K: name the folder of its u.data")

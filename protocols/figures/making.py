@@ -1,6 +1,6 @@
 """How the figures of one system are made: what is asked, unit for unit, as CSV and as a picture.
 
-Knows options and files; each system brings its units and pictures as a `System`.
+Knows options and files; each system brings its units and pictures as a `FigureSet`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Figure(NamedTuple):
 
 
 @dataclass(frozen=True)
-class System:
+class FigureSet:
     """One system's figures by their names on the command line.
 
     which: said where there is no such figure.  usual: what options are where nothing is said, in full and quick.
@@ -65,7 +65,7 @@ class System:
         return list(self.figures[figure].units(size))
 
 
-def make_figures(system: System, given: argparse.Namespace) -> None:
+def make_figures(system: FigureSet, given: argparse.Namespace) -> None:
     """What `scripts/figures` does; where one unit is named, that alone."""
     wanted = _wanted(system, given)
     usual = {name: getattr(given, name) for name in system.usual}
@@ -87,7 +87,7 @@ def make_figures(system: System, given: argparse.Namespace) -> None:
         print(f"{place}.csv\n{place}.png", flush=True)
 
 
-def _wanted(system: System, given: argparse.Namespace) -> list[str]:
+def _wanted(system: FigureSet, given: argparse.Namespace) -> list[str]:
     """The figures that are asked for, or all; refuses those that are not there, or have no data."""
     wanted = [*given.fig, *(f"table{n}" for n in given.table)] or list(system.figures)
     if not set(wanted) <= set(system.figures):

@@ -32,7 +32,7 @@ from ..ppcb.launched import Launch, launched
 from ..ppcb.run import Run
 from ..ppcb.settings import Division, Settings, Truncation, Variant
 from ..ppcb.simulate import simulate
-from .making import Figure, Size, System
+from .making import Figure, FigureSet, Size
 from .ppcb_plots import draw
 from .units import Rows, Unit
 
@@ -229,7 +229,7 @@ def _short(value: float) -> float:
     return round(float(value), 6)
 
 
-SYSTEM = System(
+FIGURE_SET = FigureSet(
     "ppcb",
     "the figures of ppcb are 1 to 8",
     {

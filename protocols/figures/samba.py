@@ -26,7 +26,7 @@ from ..samba.classic.messages import Spec
 from ..samba.classic.run import ClassicRun, play_classic
 from ..samba.mpc.settings import Settings
 from ..samba.mpc.simulate import simulate
-from .making import Figure, Size, System
+from .making import Figure, FigureSet, Size
 from .samba_plots import draw
 from .units import Rows, Unit
 
@@ -179,7 +179,7 @@ def _plain_seconds(policy: str, means: BernoulliArms, pulls: int) -> float:
     return min(spent)
 
 
-SYSTEM = System(
+FIGURE_SET = FigureSet(
     "samba",
     "the panels of SAMBA's figure 8 are a, b, c and d",
     {
