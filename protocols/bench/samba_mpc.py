@@ -21,6 +21,11 @@ PARTIES = 2
 GOALS = {10: 2.5, 100: 6.0}  # arms -> milliseconds a step that shares have to stay below
 
 
+def even_arms(arms: int) -> BernoulliArms:
+    """Arms that are not too easy to tell apart."""
+    return BernoulliArms(np.linspace(0.1, 0.5, arms))
+
+
 @dataclass(frozen=True)
 class Row:
     """A policy at a number of arms; milliseconds, rounds and bytes are of one step that chooses."""
@@ -44,7 +49,7 @@ def measure(policy: str, arms: int, steps: int = 400, *, parties: int = PARTIES,
     with dealt(plan, steps) as folder:
         (folder / "run").mkdir()
         how = Launch(parties, 1, material=folder / "material")
-        run = launched(BernoulliArms(np.linspace(0.1, 0.5, arms)), settings, how, folder / "run")
+        run = launched(even_arms(arms), settings, how, folder / "run")
     return Row(
         policy, arms, steps, parties, hosts, 1e3 * run.seconds / steps, run.cost.rounds / steps,
         run.cost.opened_bytes / steps, time_dealing(plan) / 1e3, plan.step_bytes,

@@ -17,11 +17,13 @@ from enum import Enum
 
 import numpy as np
 
-from bandits.samba import NAMES, BernoulliArms, Policy, SambaError, SeededCoins, Seeds, by_name, play, run
+from bandits.samba import NAMES, BernoulliArms, Policy, SambaError, SeededCoins, Seeds, by_name, play
 from bandits.samba.environments import jester_means, movielens_means
 from mpc.errors import ConfigError
 
 from ..bench import samba_mpc
+from ..bench.samba import plain_seconds
+from ..bench.samba_mpc import even_arms
 from ..samba.classic.messages import Spec
 from ..samba.classic.run import ClassicRun, play_classic
 from ..samba.mpc.settings import Settings
@@ -93,11 +95,11 @@ def _d(size: Size) -> Iterator[Unit]:
 def times(size: Size, policy: str, arms: int, pulls: int, modes: tuple[Mode, ...]) -> Rows:
     """Seconds on the clock of the steps that choose, in each mode."""
     steps = pulls - arms
-    means = BernoulliArms(np.linspace(0.1, 0.5, arms))
+    means = even_arms(arms)
     rows = []
     for mode in modes:
         if mode is Mode.PLAIN:
-            seconds = _plain_seconds(policy, means, pulls) * steps / pulls
+            seconds = plain_seconds(policy, means, pulls, _TRIES, time.perf_counter) * steps / pulls
         elif mode is Mode.SHARES:
             seconds = 1e-3 * samba_mpc.measure(policy, arms, steps).milliseconds * steps
         else:
@@ -133,7 +135,7 @@ def rewards(size: Size, data: Data, spec: Spec) -> Rows:
 
 def shares_of_time(size: Size, policy: str, arms: int, pulls: int) -> Rows:
     """Computing seconds of each participant of a run as published; and those of its steps, without keys and sum."""
-    done = _classic(size, policy, BernoulliArms(np.linspace(0.1, 0.5, arms)), pulls, processes=False)
+    done = _classic(size, policy, even_arms(arms), pulls, processes=False)
     whole = sum(done.seconds.values())
     return [
         {"policy": policy, "K": arms, "N": pulls, "bits": done.bits, "participant": name, "seconds": round(seconds, 6),
@@ -144,7 +146,7 @@ def shares_of_time(size: Size, policy: str, arms: int, pulls: int) -> Rows:
 
 def _arms(size: Size, data: Data) -> BernoulliArms:
     if data is Data.EVEN or size.folder is None:
-        return BernoulliArms(np.linspace(0.1, 0.5, 8))
+        return even_arms(8)
     try:
         return (movielens_means if data is Data.MOVIELENS else jester_means)(size.folder)
     except SambaError as error:
@@ -167,16 +169,6 @@ def _classic(size: Size, policy: str, means: BernoulliArms, pulls: int, *, proce
     return play_classic(
         policy, means, pulls, seed=1, processes=processes, bits=size.bits, insecure=size.quick, reference=False
     )
-
-
-def _plain_seconds(policy: str, means: BernoulliArms, pulls: int) -> float:
-    seeds, arms, spent = Seeds.of(1), len(means), []
-    for _ in range(_TRIES):
-        own, coins = by_name(policy, arms), SeededCoins(seeds, arms)
-        started = time.perf_counter()
-        run(own, means, pulls, coins, seeds.rewards)
-        spent.append(time.perf_counter() - started)
-    return min(spent)
 
 
 FIGURE_SET = FigureSet(
