@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     programs.register(commands)
     offline.register(commands)
     privacy.register(commands)
-    attack.register(commands, (*attack_linucb.ATTACKS, attack_membership.ATTACK, attack_samba.ATTACK))
+    attack.register(commands, (kind.register for kind in (attack_linucb, attack_membership, attack_samba)))
     options = parser.parse_args(arguments)
     for how in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(how, _unwind)

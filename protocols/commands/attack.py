@@ -1,4 +1,4 @@
-"""`masked attack KIND`: attacks on bandits, and what they find.  What all kinds have: options, progress, answer.
+"""`masked attack KIND`: attacks on bandits, and what they find.  What all kinds have: runs, seeds, pictures, answers.
 
 Exit code 1 says that an attack found more than is stated.
 """
@@ -7,63 +7,50 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from mpc.errors import ConfigError
 
 from ..run.folder import PICTURES, check_picture
-from .answer import Answer, add_json, say
+from .answer import add_json
 from .operation import natural
 
 
-@dataclass(frozen=True)
-class Kind:
-    """An attack by its name on the command line.
-
-    add_options: its own.  answer: attacks, and says what was found.  runs: how many by default, and of what.
-    seeds: what --seed is of.  picture: what --plot draws, if anything.  mistakes: errors that are a user's.
-    """
-
-    name: str
-    help: str
-    examples: str
-    add_options: Callable[[argparse.ArgumentParser], None]
-    answer: Callable[[argparse.Namespace], Answer]
-    runs: tuple[int, str]
-    seeds: str
-    mistakes: tuple[type[Exception], ...] = ()
-    about: str | None = None
-    picture: str = ""
-
-
-def register(commands: Any, kinds: Iterable[Kind]) -> None:
-    """Add `attack` with its kinds."""
+def register(commands: Any, kinds: Iterable[Callable[[Any], None]]) -> None:
+    """Add `attack`.  kinds: each adds its own with `add_kind`."""
     attack = commands.add_parser("attack", help="attack a bandit with what its participants see")
     group = attack.add_subparsers(dest="kind", metavar="KIND", required=True)
     for kind in kinds:
-        parser = group.add_parser(
-            kind.name, help=kind.help, description=kind.about, epilog=kind.examples,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )  # fmt: skip
-        kind.add_options(parser)
-        usual, of = kind.runs
-        parser.add_argument("--runs", type=int, default=usual, help=f"{of} ({usual})")
-        parser.add_argument("--seed", type=natural, default=1, help=f"of {kind.seeds} (1)")
-        if kind.picture:
-            more = f"write {kind.picture} to this file as well: {', '.join(PICTURES)}"
-            parser.add_argument("--plot", type=Path, help=more)
-        add_json(parser)
-        parser.set_defaults(run=partial(_run, kind), plot=None)
+        kind(group)
 
 
-def _run(kind: Kind, options: argparse.Namespace) -> None:
-    if options.plot is not None:
-        check_picture(options.plot)
-    try:
-        answer = kind.answer(options)
-    except kind.mistakes as error:
-        raise ConfigError(str(error)) from error
-    say(answer, as_json=options.json, plot=options.plot)
+def add_kind(
+    group: Any, name: str, attack: Callable[[argparse.Namespace], None], *, help_: str, examples: str,
+    runs: tuple[int, str], seeds: str, mistakes: type[Exception], about: str | None = None, picture: str = "",
+) -> argparse.ArgumentParser:  # fmt: skip
+    """The parser of an attack, which says what it found; its own options are still to be added.
+
+    runs: how many by default, and of what.  seeds: what --seed is of.  mistakes: errors that are a user's.
+    picture: what --plot draws, if anything.
+    """
+    parser: argparse.ArgumentParser = group.add_parser(
+        name, help=help_, description=about, epilog=examples, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    usual, of = runs
+    parser.add_argument("--runs", type=int, default=usual, help=f"{of} ({usual})")
+    parser.add_argument("--seed", type=natural, default=1, help=f"of {seeds} (1)")
+    if picture:
+        parser.add_argument("--plot", type=Path, help=f"write {picture} to this file as well: {', '.join(PICTURES)}")
+    add_json(parser)
+
+    def run(options: argparse.Namespace) -> None:
+        if picture and options.plot is not None:
+            check_picture(options.plot)
+        try:
+            attack(options)
+        except mistakes as error:
+            raise ConfigError(str(error)) from error
+
+    parser.set_defaults(run=run)
+    return parser

@@ -20,8 +20,8 @@ from mpc.tables import plain
 from ..linucb_ds.attacks import Attacked, CompFound, classic, hidden, shown
 from ..linucb_ds.command import LINUCB, SPECTRAL, normal_arms
 from ..run.progress import Progress
-from .answer import Answer
-from .attack import Kind
+from .answer import say
+from .attack import add_kind
 
 _FEWEST_ARMS = 4
 _EXAMPLES = """examples:
@@ -43,16 +43,21 @@ from nothing     the same attackers with random numbers for their view: what pub
 -                there is nothing to start from"""
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Of the problems that are attacked."""
-    parser.add_argument("--arms", type=int, default=15, help="how many arms (15)")
-    parser.add_argument("--dim", type=int, default=3, help="dimensions of an arm; of movies before the graph (3)")
-    parser.add_argument("--budget", type=int, default=100, help="N, pulls of a run (100)")
-    parser.add_argument("--data-dir", type=Path, help="the folder with u.data of MovieLens 100K (normal arms)")
+def register(group: Any) -> None:
+    """Add both programs."""
+    for program in (LINUCB, SPECTRAL):
+        parser = add_kind(
+            group, program, partial(_attack, program), examples=_EXAMPLES,
+            help_="Comp recovers arms, rewards and theta, P theta's direction; on shares, nobody",
+            runs=(10, "problems to attack"), seeds="the first problem and its coins", mistakes=ProblemError,
+        )  # fmt: skip
+        parser.add_argument("--arms", type=int, default=15, help="how many arms (15)")
+        parser.add_argument("--dim", type=int, default=3, help="dimensions of an arm; of movies before the graph (3)")
+        parser.add_argument("--budget", type=int, default=100, help="N, pulls of a run (100)")
+        parser.add_argument("--data-dir", type=Path, help="the folder with u.data of MovieLens 100K (normal arms)")
 
 
-def attacked(program: str, options: argparse.Namespace) -> Answer:
-    """Attack a run of each problem in each mode."""
+def _attack(program: str, options: argparse.Namespace) -> None:
     if options.arms < _FEWEST_ARMS or options.dim < 1 or options.budget < 3 or options.runs < 1:
         raise ConfigError(f"an attack takes at least {_FEWEST_ARMS} arms, 1 dimension, 3 pulls and 1 run")
     runs: list[tuple[Attacked, ...]] = []
@@ -68,7 +73,7 @@ def attacked(program: str, options: argparse.Namespace) -> Answer:
         "seed": options.seed, "data": "movielens" if options.data_dir is not None else "normal",
         **{head: _summary(found) for head, found in zip(_HEADS, zip(*runs), strict=True)},
     }  # fmt: skip
-    return Answer(facts, _text(facts))
+    say(options, facts, _text(facts))
 
 
 def _problem(program: str, options: argparse.Namespace, seed: int) -> LinearProblem:
@@ -128,13 +133,3 @@ def _cell(key: str, value: Any) -> str:
         mean, spread = value["mean"], value["two_standard_errors"]
         return f"{mean:.4f} +- {spread:.4f}" if key == "p_cosine" else f"{100 * mean:.1f} +- {100 * spread:.1f} %"
     return f"{value:d}" if isinstance(value, int) else f"{value:.2g}" if value < 0.1 or value > 10 else f"{value:.3f}"
-
-
-ATTACKS = [
-    Kind(
-        program, "Comp recovers arms, rewards and theta, P theta's direction; on shares, nobody", _EXAMPLES,
-        add_options, partial(attacked, program), runs=(10, "problems to attack"),
-        seeds="the first problem and its coins", mistakes=(ProblemError,),
-    )
-    for program in (LINUCB, SPECTRAL)
-]  # fmt: skip

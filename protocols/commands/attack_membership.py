@@ -21,8 +21,8 @@ from mpc.errors import ConfigError
 from mpc.tables import plain
 
 from ..run.progress import Progress
-from .answer import Answer
-from .attack import Kind
+from .answer import say
+from .attack import add_kind
 
 _ALL = "all"
 _NAMES = ", ".join([*(attack.value for attack in Attack), _ALL])
@@ -63,8 +63,13 @@ class Report:
         return [row for row in self.rows if row.knows == knows][-1]
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Which attack, on what."""
+def register(group: Any) -> None:
+    """Add `membership`."""
+    parser = add_kind(
+        group, "membership", _attack, help_="was this context among those that the bandit learned from?",
+        examples=_EXAMPLES, runs=(100, "bandits, targets or streams of an attack"), seeds="everything",
+        mistakes=ValueError, picture="advantage against steps",
+    )  # fmt: skip
     parser.add_argument("--attack", default=_ALL, help=f"{_NAMES} ({_ALL})")
     parser.add_argument("--data", default="digits", help=f"{', '.join(DATA_SETS)} (digits)")
     parser.add_argument("--data-dir", type=Path, help="the folder with the files of a data set that is not embedded")
@@ -75,8 +80,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--checkpoints", type=int, default=4, help="how often to attack on the way (4)")
 
 
-def attacked(options: argparse.Namespace) -> Answer:
-    """Attack at the checkpoints of a run."""
+def _attack(options: argparse.Namespace) -> None:
     from bandits.data import DataError, load  # scikit-learn takes a second to import
 
     chosen = _chosen(options.attack)
@@ -99,7 +103,7 @@ def attacked(options: argparse.Namespace) -> Answer:
 
         advantages(rows, f"{environment.name}, {environment.arms} arms, eps = {options.eps:g}", path)
 
-    return Answer(document(report), text(report), picture, report.respected)
+    say(options, document(report), text(report), picture=picture, respected=report.respected)
 
 
 def _chosen(name: str) -> list[Attack]:
@@ -187,10 +191,3 @@ def _percent(share: float) -> str:
 
 def _finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
-
-
-ATTACK = Kind(
-    "membership", "was this context among those that the bandit learned from?", _EXAMPLES, add_options, attacked,
-    runs=(100, "bandits, targets or streams of an attack"), seeds="everything", mistakes=(ValueError,),
-    picture="advantage against steps",
-)  # fmt: skip

@@ -16,8 +16,8 @@ from mpc.errors import ConfigError
 from mpc.tables import plain
 
 from ..run.progress import Progress
-from .answer import Answer
-from .attack import Kind
+from .answer import say
+from .attack import add_kind
 
 _ALL = "all"
 CLASSIC, MPC, BOTH = "classic", "mpc", "both"
@@ -72,8 +72,12 @@ class Row:
     guesses_blind: int
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Which games are played, and whose node attacks."""
+def register(group: Any) -> None:
+    """Add `samba`."""
+    parser = add_kind(
+        group, "samba", _attack, help_="what does a node of SAMBA find out about pulls and rewards?", about=_ABOUT,
+        examples=_EXAMPLES, runs=(20, "games to attack"), seeds="everything but masks", mistakes=SambaError,
+    )  # fmt: skip
     parser.add_argument("--policy", default="ucb", metavar="NAME", help=f"{', '.join([*ATTACKED, _ALL])} (ucb)")
     parser.add_argument("--mode", choices=[CLASSIC, MPC, BOTH], default=BOTH, help="whose node attacks (both)")
     parser.add_argument("--arms", type=int, default=10, help="how many arms, with new means in each game (10)")
@@ -84,8 +88,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--beta", type=float, default=0.1, help="pursuit's pace (0.1)")
 
 
-def attacked(options: argparse.Namespace) -> Answer:
-    """Attack the games of each policy in each mode."""
+def _attack(options: argparse.Namespace) -> None:
     policies = list(ATTACKED) if options.policy == _ALL else [options.policy]
     if not set(policies) <= set(ATTACKED):
         raise ConfigError(f"--policy is one of {', '.join([*ATTACKED, _ALL])}, not {options.policy!r}")
@@ -101,7 +104,7 @@ def attacked(options: argparse.Namespace) -> Answer:
             rows.append(_row(options, policy, mode, progress, len(rows) * options.runs))
     progress.end()
     facts = document(options, rows)
-    return Answer(facts, text(facts, options, rows))
+    say(options, facts, text(facts, options, rows))
 
 
 def _row(options: argparse.Namespace, policy: str, mode: str, progress: Progress, before: int) -> Row:
@@ -160,9 +163,3 @@ def text(facts: dict[str, Any], options: argparse.Namespace, rows: Sequence[Row]
         )
     head = f"{arms} arms, {options.budget:,} pulls, {options.runs:,} games"
     return "\n".join([head, "", *plain(_COLUMNS, found), "", _MEANING, *guessed])
-
-
-ATTACK = Kind(
-    "samba", "what does a node of SAMBA find out about pulls and rewards?", _EXAMPLES, add_options, attacked,
-    runs=(20, "games to attack"), seeds="everything but masks", mistakes=(SambaError,), about=_ABOUT,
-)  # fmt: skip

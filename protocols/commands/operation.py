@@ -25,7 +25,7 @@ from ..bench.cases import Case, argmax_case, cases
 from ..bench.measure import plan_case
 from ..run.progress import Progress
 from ..run.sources import dealer_beside, source_for
-from .answer import Answer, add_json, check_parties, say
+from .answer import add_json, check_parties, say
 
 
 def register(run: Any, launch_: Any) -> None:
@@ -138,21 +138,17 @@ def _report(options: argparse.Namespace, case: Case, session: Session, speaks: b
     if progress is None:
         return
     progress.end()
-    say(_answer(case, session, options.steps, result, error), as_json=options.json)
-
-
-def _answer(case: Case, session: Session, steps: int, result: np.ndarray, error: float) -> Answer:
-    cost, checked = session.meter.total, case.tolerance is not None
+    cost, steps, allowed = session.meter.total, options.steps, case.tolerance
     document = {
         "operation": case.op, "size": case.size, "parties": session.parties, "steps": steps,
-        "max_error": error if checked else None, "rounds_per_step": cost.rounds / steps,
+        "max_error": None if allowed is None else error, "rounds_per_step": cost.rounds / steps,
         "opened_bytes_per_step_per_peer": cost.opened_bytes / steps, "seconds_per_step": cost.seconds / steps,
         "ledger": [asdict(entry) for entry in session.ledger],
     }  # fmt: skip
     head = np.array2string(result.reshape(-1)[:12], precision=4, separator=" ", max_line_width=200)
-    return Answer(document, "\n".join([
+    say(options, document, "\n".join([
         f"{case.name}, {session.parties} parties, {steps} steps; the last result begins {head}",
-        *[f"largest error against plaintext {error:.2g}, allowed {case.tolerance:.2g}"] * checked,
+        *([] if allowed is None else [f"largest error against plaintext {error:.2g}, allowed {allowed:.2g}"]),
         f"a step took {cost.rounds / steps:g} rounds (the last one reveals), {cost.opened_bytes / steps:,.0f} masked "
         f"bytes to each peer, {1e3 * cost.seconds / steps:.2f} ms",
         "",
