@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from .tables import aligned
+
 EVERYONE = "everyone"
 
 
@@ -40,9 +42,8 @@ class Ledger:
         rows = [("role", "what", "count", "why")] + [(e.role, e.what, str(e.count), e.why) for e in self]
         if len(rows) == 1:
             return "nobody learned anything"
-        widths = [max(len(row[i]) for row in rows) for i in range(4)]
-        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-        return "\n".join([lines[0], "  ".join("-" * width for width in widths), *lines[1:]])
+        rule = tuple("-" * max(map(len, column)) for column in zip(*rows, strict=True))
+        return "\n".join(aligned([rows[0], rule, *rows[1:]]))
 
     def __repr__(self) -> str:
         return f"Ledger({len(self)} entries)"

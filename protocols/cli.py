@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import os
 import signal
-import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 
-from mpc.errors import MaskedError
-from mpc.launch import tell_launcher
-
-from .commands import attack_membership, demo, offline, privacy, programs
+from .commands import attack, attack_linucb, attack_membership, attack_samba, demo, offline, privacy, programs
+from .run.exits import exit_codes
 
 COMMANDS = ("demo", "run", "launch", "offline", "dealer", "privacy", "attack")
 _EXAMPLES = """examples:
@@ -46,35 +41,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     programs.register(commands)
     offline.register(commands)
     privacy.register(commands)
-    attack_membership.register(commands)
+    attack.register(commands, (kind.register for kind in (attack_linucb, attack_membership, attack_samba)))
     options = parser.parse_args(arguments)
     for how in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(how, _unwind)
-    try:
+    with exit_codes():
         options.run(options)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        _leave(0)
-    except MaskedError as error:
-        tell_launcher(error)
-        print(f"error: {error}", file=sys.stderr, flush=True)
-        raise SystemExit(2) from None
-    except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        print(f"error: {where}{error.strerror or error}: choose a place that can be used", file=sys.stderr, flush=True)
-        _leave(2)
-    except KeyboardInterrupt:
-        print("stopped", file=sys.stderr)
-        raise SystemExit(130) from None
 
 
 def _unwind(how: int, _: object) -> None:
     """End through every `finally`, so that processes and folders of a launch are taken along."""
     raise SystemExit(128 + how)
-
-
-def _leave(code: int) -> None:
-    """Exit without a second complaint about what stdout could not take."""
-    with contextlib.suppress(OSError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    raise SystemExit(code)

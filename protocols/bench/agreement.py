@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +17,11 @@ import numpy as np
 
 from bandits.data import DataError, load
 from bandits.linear import LinearBandit
-from mpc.errors import ConfigError, MaskedError
+from mpc.errors import ConfigError
 
 from ..ppcb.run import Bandit, Run, episodes_of
 from ..ppcb.settings import Division, Settings
+from ..run.exits import exit_codes
 from ..run.progress import Progress
 from ..run.simulate import simulate
 
@@ -42,7 +42,7 @@ def main() -> None:
     parser.add_argument("--refresh", type=int, help="decisions between refreshes (as often as it takes; 0: never)")
     parser.add_argument("--json", type=Path, help="write the document to this file as well")
     options = parser.parse_args()
-    try:
+    with exit_codes(DataError, place="name another file with --json"):
         _check(options)
         if options.json is not None:  # before the run: it may take an hour
             options.json.parent.mkdir(parents=True, exist_ok=True)
@@ -52,15 +52,6 @@ def main() -> None:
         print(text)
         if options.json is not None:
             options.json.write_text(text + "\n")
-    except (MaskedError, DataError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        raise SystemExit(2) from None
-    except OSError as error:
-        print(f"error: {error.filename}: {error.strerror}: name another file with --json", file=sys.stderr)
-        raise SystemExit(2) from None
-    except KeyboardInterrupt:
-        print("stopped", file=sys.stderr)
-        raise SystemExit(130) from None
     if document["disagreements"]:
         raise SystemExit(1)
 

@@ -6,14 +6,11 @@ it cost stands in columns of its own.
 
 from __future__ import annotations
 
+import argparse
 import json
-import os
 import sys
-import tempfile
 import time
 from dataclasses import asdict, dataclass, replace
-from datetime import date
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +19,7 @@ from bandits.environments import Environment, synthetic_linear
 from bandits.linear import Choice, LinearBandit
 from bandits.play import play
 from mpc.launch import launch
-from offline import deal
+from mpc.tables import markdown
 
 from ..ppcb.program import PAYER, PULLER
 from ..ppcb.run import Bandit
@@ -32,14 +29,32 @@ from ..run.launch import Processes, prepare
 from ..run.rehearsal import rehearse
 from ..run.simulate import Simulation
 from . import peer
-from .measure import time_dealing
-from .report import machine
+from .measure import dealt, time_dealing
+from .report import Page, head, ratio, say
 
 DIM = 20
 # (parties, arms) -> times faster than CrypTen 0.4.1's step in the same run
 GOALS = {(2, 10): 150.0, (3, 10): 250.0, (2, 100): 30.0}
 SLOWER_THAN_PLAIN, REPLICA_MILLISECONDS = 40.0, 0.4
 _WARM_UP = 20
+_ABOUT = """Contexts have 20 dimensions. Each party is a process on loopback, and ours have
+the puller and the payer as processes beside them. Times are medians over steps of the slowest party.
+Our material is dealt beforehand; its size and the dealer's time are the offline columns. CrypTen is version
+0.4.1 over gloo with the step of its bandit example, written anew (`scripts/peer_crypten_bandit.py`); its
+provider deals inside the step, so 'with dealing' adds our dealer's time to ours. Its bytes count what is
+sent and received."""
+_AGAINST = (
+    ("N", "d"), ("arms", "d"), ("ours, ms", ".2f"), ("rounds", "g"), ("bytes to each peer", ",.0f"),
+    ("CrypTen, ms", ".0f"), ("its rounds", ""), ("its bytes", ","), ("times faster", ".0f"), ("goal", "g"),
+    ("with dealing", ".0f"), ("fastest argmax", ".0f"),
+)  # fmt: skip
+_BESIDE = (
+    ("N", "d"), ("arms", "d"), ("offline, bytes a step", ","), ("offline, ms a step", ".2f"),
+    ("numpy's step, us", ".0f"), ("times slower than numpy", ".1f"),
+)  # fmt: skip
+_REPLICAS = (
+    ("N", "d"), ("arms", "d"), ("replicas", "d"), ("ms a replica-step", ".3f"), ("dealing, ms", ".3f"),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -76,20 +91,26 @@ class Replicas:
     offline_microseconds: float
 
 
+def bench(options: argparse.Namespace) -> Page:
+    """Measure all sizes."""
+    rows, simulated, peers, note = measure(quick=options.quick, with_peer=not options.no_peer)
+    return Page(as_json(rows, simulated, peers), as_markdown(rows, simulated, note), missed(rows, simulated))
+
+
 def measure(*, quick: bool, with_peer: bool) -> tuple[list[Row], list[Replicas], list[dict[str, Any]], str]:
     """All sizes, the simulation, CrypTen's rows, and why there are none."""
     steps = 30 if quick else 400
     note = peer.install() if with_peer else ""
     rows, peers = [], []
     for parties, arms in GOALS:
-        _say(f"N = {parties}, {arms} arms")
+        say(f"N = {parties}, {arms} arms")
         row = _ours(parties, arms, steps)
         if with_peer and not note:
             found = peer.measure_bandit(parties, arms, DIM, 4 if quick else 15)
             peers += found
             row = _beside(row, found)
         rows.append(row)
-    _say("simulation, 40 replicas")
+    say("simulation, 40 replicas")
     return rows, [_replicas(2, 10, 40, 4 if quick else 60)], peers, note
 
 
@@ -98,10 +119,7 @@ def _ours(parties: int, arms: int, steps: int) -> Row:
     total = steps + _WARM_UP
     program = Bandit.on(environment, settings, parties=parties, steps=total, seed=1)
     plan = rehearse(program).plan
-    with tempfile.TemporaryDirectory(prefix="masked-") as name:
-        folder = Path(name)
-        deal(plan, total, folder / "material", block_steps=20)
-        os.sync()  # or the kernel writes the material back while the parties are timed
+    with dealt(plan, total) as folder:
         prepare(program, Processes(material=folder / "material"), Keep(folder / "keep"), folder)
         said: dict[str, str] = {}
         clients = {role: [sys.executable, "-m", "protocols.run.roles", str(folder), role] for role in (PULLER, PAYER)}
@@ -170,79 +188,51 @@ def as_json(rows: list[Row], simulated: list[Replicas], peers: list[dict[str, An
 
 def as_markdown(rows: list[Row], simulated: list[Replicas], note: str) -> str:
     """A page for a reader."""
-    lines = [
-        "# A step of the private contextual bandit",
-        "",
-        f"Measured {date.today().isoformat()} on {machine()}",
-        "with `scripts/bench ppcb`, in one run: 20 dimensions, each party a process on loopback, and ours with",
-        "the puller and the payer as processes beside them. Times are medians over steps of the slowest party.",
-        "Our material is dealt beforehand; its size and the dealer's time are the offline columns. CrypTen is version",
-        "0.4.1 over gloo with the step of its bandit example, written anew (`scripts/peer_crypten_bandit.py`); its",
-        "provider deals inside the step, so 'with dealing' adds our dealer's time to ours. Its bytes count what is",
-        "sent and received.",
-        "",
-        *([f"CrypTen could not be installed ({note}).", ""] if note else []),
-        "| N | arms | ours, ms | rounds | bytes to each peer | CrypTen, ms | its rounds | its bytes | times faster | "
-        "goal | with dealing | fastest argmax |",
-        "| ---: " * 12 + "|",
+    against = [
+        (row.parties, row.arms, row.microseconds / 1e3, row.rounds, row.opened_bytes, ratio(row.peer_microseconds, 1e3),
+         row.peer_rounds, row.peer_bytes, ratio(row.peer_microseconds, row.microseconds), GOALS[row.parties, row.arms],
+         ratio(row.peer_microseconds, row.microseconds + row.offline_microseconds),
+         ratio(row.fast_microseconds, row.microseconds))
+        for row in rows
+    ]  # fmt: skip
+    beside = [
+        (row.parties, row.arms, row.offline_bytes, row.offline_microseconds / 1e3, row.plain_microseconds,
+         row.microseconds / row.plain_microseconds)
+        for row in rows
+    ]  # fmt: skip
+    replicas = [
+        (row.parties, row.arms, row.replicas, row.microseconds / 1e3, row.offline_microseconds / 1e3)
+        for row in simulated
     ]
-    for row in rows:
-        goal = GOALS[row.parties, row.arms]
-        lines.append(
-            f"| {row.parties} | {row.arms} | {row.microseconds / 1e3:.2f} | {row.rounds:g} | {row.opened_bytes:,.0f} | "
-            + (
-                f"{row.peer_microseconds / 1e3:.0f} | {row.peer_rounds} | {row.peer_bytes:,} | "
-                f"{row.peer_microseconds / row.microseconds:.0f} | {goal:g} | "
-                f"{row.peer_microseconds / (row.microseconds + row.offline_microseconds):.0f} | "
-                f"{(row.fast_microseconds or 0) / row.microseconds:.0f} |"
-                if row.peer_microseconds
-                else f" | | | | {goal:g} | | |"
-            )
-        )
-    lines += [
+    return "\n".join([
+        *head("A step of the private contextual bandit", "ppcb", _ABOUT),
+        *([f"CrypTen could not be installed ({note}).", ""] if note else []),
+        *markdown(_AGAINST, against),
         "",
         "'Fastest argmax' compares with CrypTen's pairwise argmax where that is faster than its default.",
         "",
-        "| N | arms | offline, bytes a step | offline, ms a step | numpy's step, us | times slower than numpy |",
-        "| ---: " * 6 + "|",
-    ]
-    lines += [
-        f"| {row.parties} | {row.arms} | {row.offline_bytes:,} | {row.offline_microseconds / 1e3:.2f} | "
-        f"{row.plain_microseconds:.0f} | {row.microseconds / row.plain_microseconds:.1f} |"
-        for row in rows
-    ]
-    lines += [
+        *markdown(_BESIDE, beside),
         "",
         "## In one process",
         "",
-        "| N | arms | replicas | ms a replica-step | dealing, ms |",
-        "| ---: " * 5 + "|",
-    ]
-    lines += [
-        f"| {row.parties} | {row.arms} | {row.replicas} | {row.microseconds / 1e3:.3f} | "
-        f"{row.offline_microseconds / 1e3:.3f} |"
-        for row in simulated
-    ]
-    return "\n".join(lines) + "\n"
+        *markdown(_REPLICAS, replicas),
+    ]) + "\n"  # fmt: skip
 
 
 def missed(rows: list[Row], simulated: list[Replicas]) -> list[str]:
     """The goals that this run did not reach."""
     out = []
     for row in rows:
-        goal = GOALS[row.parties, row.arms]
-        if row.peer_microseconds and row.peer_microseconds / row.microseconds < goal:
-            ratio = row.peer_microseconds / row.microseconds
+        goal, found = GOALS[row.parties, row.arms], ratio(row.peer_microseconds, row.microseconds)
+        if found is not None and found < goal:
             out.append(
-                f"N = {row.parties}, {row.arms} arms: {ratio:.0f} times faster than CrypTen, the goal is {goal:g}"
+                f"N = {row.parties}, {row.arms} arms: {found:.0f} times faster than CrypTen, the goal is {goal:g}"
             )
-        if (row.parties, row.arms) == (2, 10) and row.microseconds / row.plain_microseconds > SLOWER_THAN_PLAIN:
-            out.append(f"{row.microseconds / row.plain_microseconds:.0f} times slower than numpy, the goal is 40")
-    slow = [each for each in simulated if each.microseconds / 1e3 > REPLICA_MILLISECONDS]
+        slower = row.microseconds / row.plain_microseconds
+        if (row.parties, row.arms) == (2, 10) and slower > SLOWER_THAN_PLAIN:
+            out.append(f"{slower:.0f} times slower than numpy, the goal is {SLOWER_THAN_PLAIN:g}")
     return out + [
-        f"{each.replicas} replicas: {each.microseconds / 1e3:.2f} ms a replica-step, the goal is 0.4" for each in slow
+        f"{row.replicas} replicas: {row.microseconds / 1e3:.2f} ms a replica-step, the goal is {REPLICA_MILLISECONDS:g}"
+        for row in simulated
+        if row.microseconds / 1e3 > REPLICA_MILLISECONDS
     ]
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)

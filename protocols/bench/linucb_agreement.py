@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -24,16 +23,23 @@ from bandits.linear_problem import LinearProblem, ProblemError
 from bandits.movielens import movielens, spectral_movielens
 from bandits.oful import OFUL, Confidence, play
 from bandits.spectral import spectral_problem
-from mpc.errors import ConfigError, MaskedError
+from mpc.errors import ConfigError
+from mpc.tables import markdown
 
 from ..linucb_ds.classic.run import play_classic
 from ..linucb_ds.mpc.replay import replayed
 from ..linucb_ds.mpc.run import Outsourced, pulled
 from ..linucb_ds.mpc.settings import Settings
+from ..run.exits import exit_codes
 from ..run.simulate import Simulation
+from .report import say
 
 SIZES = ((3, 15), (5, 50), (18, 6))
 PARTIES = 2
+_COLUMNS = (
+    ("arms", "s"), ("d", "d"), ("K", "d"), ("mode", "s"), ("runs", "d"), ("exact", "d"), ("precision", ".1e"),
+    ("parted from float64", "d"), ("at gaps up to", ".1e"), ("closest gap", ".1e"),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -128,7 +134,7 @@ def measure(folder: Path | None, *, seeds: int, budget: int, bits: int) -> list[
     rows = []
     for name, made in problems(folder):
         for mode, run in modes.items():
-            _say(f"{name}, {mode}: {seeds} runs")
+            say(f"{name}, {mode}: {seeds} runs")
             rows.append(_row(name, made(0), mode, [run(made(seed), seed) for seed in range(seeds)]))
     return rows
 
@@ -144,35 +150,25 @@ def main() -> None:
     parser.add_argument("--bits", type=int, default=1024, help="of the keys of classic (1024)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows there as well")
     options = parser.parse_args()
-    try:
+    with exit_codes(ProblemError, place="name another file with --json"):
         if options.seeds < 1 or options.budget < 1:
             raise ConfigError("at least 1 seed and 1 pull")
         rows = measure(options.data_dir, seeds=options.seeds, budget=options.budget, bits=options.bits)
-    except (MaskedError, ProblemError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        raise SystemExit(2) from None
-    except KeyboardInterrupt:
-        raise SystemExit(130) from None
-    if options.json is not None:
-        options.json.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
-    print(as_markdown(rows))
+        if options.json is not None:
+            options.json.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
+        print(as_markdown(rows))
     if not all(row.near and row.exact == row.runs for row in rows):
         raise SystemExit(1)
 
 
 def as_markdown(rows: Sequence[Row]) -> str:
     """A table."""
-    lines = [
-        "| arms | d | K | mode | runs | exact | precision | parted from float64 | at gaps up to | closest gap |",
-        "| :--- | ---: | ---: | :--- " + "| ---: " * 6 + "|",
-    ]
-    for row in rows:
-        gap = "-" if row.largest_gap is None else f"{row.largest_gap:.1e}"
-        lines.append(
-            f"| {row.problem} | {row.dim} | {row.arms} | {row.mode} | {row.runs} | {row.exact} | {row.precision:.1e} | "
-            f"{row.parted} | {gap} | {row.closest:.1e} |"
-        )
-    return "\n".join(lines)
+    found = (
+        (row.problem, row.dim, row.arms, row.mode, row.runs, row.exact, row.precision, row.parted, row.largest_gap,
+         row.closest)
+        for row in rows
+    )  # fmt: skip
+    return "\n".join(markdown(_COLUMNS, found, absent="-"))
 
 
 def _row(name: str, problem: LinearProblem, mode: str, runs: Sequence[Beside]) -> Row:
@@ -217,10 +213,6 @@ def _pairs(seed: int) -> LinearProblem:
 def _ring(nodes: int) -> LinearProblem:
     weights = np.roll(np.eye(nodes), 1, axis=1)
     return spectral_problem(weights + weights.T, np.ones(nodes))
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -12,7 +16,7 @@ from mpc.correlations import Correlation, layout
 from mpc.net.transport import Stamp
 from mpc.rounds import Open, Rounds
 from mpc.session import Session
-from offline import InProcessDealer, Plan, Recorder, TrustedDealer
+from offline import InProcessDealer, Plan, Recorder, TrustedDealer, deal
 
 from .cases import Case
 
@@ -49,6 +53,16 @@ class Prepared(InProcessDealer):
         return layout(item).views(next(self._ready))
 
 
+@contextmanager
+def dealt(plan: Plan, steps: int) -> Iterator[Path]:
+    """A folder of one's own in which `material` is dealt, for as long as a launched program is timed."""
+    with tempfile.TemporaryDirectory(prefix="masked-") as name:
+        folder = Path(name)
+        deal(plan, steps, folder / "material", block_steps=20)
+        os.sync()  # or the kernel writes the material back while the parties are timed
+        yield folder
+
+
 def plan_case(case: Case, parties: int) -> Plan:
     """What one step of a case draws."""
     recorder = Recorder(parties)
@@ -77,35 +91,35 @@ def time_case(session: Session, case: Case, repeats: int) -> tuple[int, int, flo
 
 def time_dealing(plan: Plan) -> float:
     """Median microseconds in which a dealer makes one step's corrections."""
-    dealer, spent = TrustedDealer(plan.parties), []
-    for _ in range(9):
-        started = time.perf_counter_ns()
+    dealer = TrustedDealer(plan.parties)
+
+    def step() -> None:
         for item in plan.items:
             dealer.corrections(item)
-        spent.append(time.perf_counter_ns() - started)
-    return float(np.median(spent)) / 1e3
+
+    return _median(step, 9)
 
 
 def time_exchange(session: Session, repeats: int) -> float:
     """Microseconds of one exchange of 8 bytes, without a program around it."""
     transport, payload = session.transport, np.zeros((len(session.hosted), 8), np.uint8)
     stamp = Stamp(0, bytes(8), "exchange")
-    spent = []
-    for _ in range(repeats + 100):
-        started = time.perf_counter_ns()
-        transport.exchange(stamp, payload, {})
-        spent.append(time.perf_counter_ns() - started)
-    return float(np.median(spent[100:])) / 1e3
+    return _median(lambda: transport.exchange(stamp, payload, {}), repeats, warm_ups=100)
 
 
 def time_plain(function: Callable[..., object], values: tuple[np.ndarray, ...]) -> float:
     """Median microseconds of the plaintext twin."""
+    return _median(lambda: function(*values), 51)
+
+
+def _median(timed: Callable[[], object], repeats: int, *, warm_ups: int = 0) -> float:
+    """Microseconds of a call."""
     spent = []
-    for _ in range(51):
+    for _ in range(warm_ups + repeats):
         started = time.perf_counter_ns()
-        function(*values)
+        timed()
         spent.append(time.perf_counter_ns() - started)
-    return float(np.median(spent)) / 1e3
+    return float(np.median(spent[warm_ups:])) / 1e3
 
 
 def _together_now(session: Session) -> Rounds[None]:

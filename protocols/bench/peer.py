@@ -9,6 +9,7 @@ from typing import Any
 
 _ROOT = Path(__file__).resolve().parents[2]
 _PYTHON = _ROOT / ".venv-crypten" / "bin" / "python"
+_SECONDS = 1200.0  # that a script may take
 
 
 def install() -> str:
@@ -23,25 +24,24 @@ def install() -> str:
     return ""
 
 
-def measure_bandit(parties: int, arms: int, dim: int, steps: int, timeout: float = 600.0) -> list[dict[str, Any]]:
+def measure_bandit(parties: int, arms: int, dim: int, steps: int) -> list[dict[str, Any]]:
     """CrypTen's bandit step, a row for each of its argmax methods; empty where it could not run."""
-    command = [str(_PYTHON), str(_ROOT / "scripts" / "peer_crypten_bandit.py"), "--parties", str(parties)]
-    command += ["--arms", str(arms), "--dim", str(dim), "--steps", str(steps), "--json", "-"]
+    size = {"--parties": parties, "--arms": arms, "--dim": dim, "--steps": steps}
+    return _rows("peer_crypten_bandit.py", *(word for name, value in size.items() for word in (name, str(value))))
+
+
+def measure(parties: int, repeats: int) -> dict[tuple[str, int], dict[str, Any]]:
+    """CrypTen's rows by (op, size); empty where it could not run."""
+    size = ("--parties", str(parties), "--repeats", str(repeats))
+    rows = _rows("peer_crypten.py", *size, "--transport-baseline")
+    return {(row["op"], int(row["size"])): row for row in rows if row.get("microseconds") is not None}
+
+
+def _rows(script: str, *words: str) -> list[dict[str, Any]]:
+    command = [str(_PYTHON), str(_ROOT / "scripts" / script), *words, "--json", "-"]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=timeout)
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=_SECONDS)
         rows: list[dict[str, Any]] = json.loads(done.stdout)
     except (OSError, ValueError, subprocess.SubprocessError):
         return []
     return rows
-
-
-def measure(parties: int, repeats: int, timeout: float = 1200.0) -> dict[tuple[str, int], dict[str, Any]]:
-    """CrypTen's rows by (op, size); empty where it could not run."""
-    command = [str(_PYTHON), str(_ROOT / "scripts" / "peer_crypten.py"), "--parties", str(parties)]
-    command += ["--repeats", str(repeats), "--transport-baseline", "--json", "-"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=timeout)
-        rows = json.loads(done.stdout)
-    except (OSError, ValueError, subprocess.SubprocessError):
-        return {}
-    return {(row["op"], int(row["size"])): row for row in rows if row.get("microseconds") is not None}

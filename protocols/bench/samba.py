@@ -7,22 +7,24 @@ shares, which is launched as well.  A step is one that chooses: the first K pull
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from datetime import date
 from pathlib import Path
 
 import numpy as np
 
 from bandits.samba import NAMES, BernoulliArms, SeededCoins, Seeds, by_name, run
+from mpc.tables import markdown
 
 from ..published.sealing import Direction, Seal, fresh_key
 from ..samba.classic.run import play_classic
 from . import samba_mpc
-from .report import machine
+from .report import Page, head, ratio, say
+from .samba_mpc import even_arms
 
 PUBLISHED = {"ucb": 0.92, "pursuit": 1.84, "thompson": 1.35}
 """Processor milliseconds a step of the authors' code with K = 100, measured on this kind of machine."""
@@ -34,6 +36,19 @@ ARMS = (10, 25, 50, 100)
 LENGTHS = (2000, 4000, 8000, 16_000)
 LONG = 100_000
 _REPEATS = 3
+_ABOUT = """A step is one that chooses an arm: the first K pulls, keys and the
+sum are not in it."""
+_CLASSIC = (
+    ("policy", "s"), ("K", "d"), ("classic, ms", ".3f"), ("of it AES-GCM", ".3f"), ("authors' code, ms", ".2f"),
+    ("times faster", ".1f"), ("in the clear, ms", ".4f"), ("times slower", ".0f"), ("owners", ".0%"),
+    ("Controller", ".0%"), ("Comp", ".0%"),
+)  # fmt: skip
+_LAUNCHED = (
+    ("policy", "s"), ("K", "d"), ("classic, ms", ".2f"), ("on shares, ms", ".2f"), ("goal, below", "g"),
+    ("times classic", ".1f"), ("with dealing, ms", ".2f"), ("rounds", "g"), ("bytes to the peer", ",.0f"),
+    ("offline bytes", ","),
+)  # fmt: skip
+_LENGTHS = (("K", "d"), ("N", ","), ("seconds", ".2f"), ("microseconds a step", ".0f"))
 
 
 @dataclass(frozen=True)
@@ -94,52 +109,59 @@ class Results:
     long: LongRun
 
 
+def bench(options: argparse.Namespace) -> Page:
+    """Measure all policies and sizes."""
+    results = measure(quick=options.quick)
+    return Page(as_json(results), as_markdown(results), missed(results))
+
+
 def measure(*, quick: bool) -> Results:
     """All policies and sizes."""
     rows = []
     for arms in (10,) if quick else ARMS:
-        _say(f"K = {arms}, in one process")
+        say(f"K = {arms}, in one process")
         rows += [row_of(policy, arms, 50 if quick else 1000, 1 if quick else _REPEATS) for policy in NAMES]
     lengths = []
     for arms in (10,) if quick else (ARMS[0], ARMS[-1]):
         for pulls in LENGTHS[:1] if quick else LENGTHS:
-            _say(f"K = {arms}, N = {pulls:,}")
-            done = play_classic("ucb", means_of(arms), pulls, seed=1, reference=False)
+            say(f"K = {arms}, N = {pulls:,}")
+            done = play_classic("ucb", even_arms(arms), pulls, seed=1, reference=False)
             lengths.append(Length(arms, pulls, done.seconds_per_step * done.sitting))
     pulls = 2000 if quick else LONG
-    _say(f"K = {ARMS[-1]}, N = {pulls:,}, stopped half way")
+    say(f"K = {ARMS[-1]}, N = {pulls:,}, stopped half way")
     long = long_run(ARMS[-1], pulls)
     launched = []
     for arms in (3,) if quick else (ARMS[0], ARMS[-1]):
         for policy in NAMES[2:3] if quick else NAMES:
-            _say(f"K = {arms}, {policy}, launched")
+            say(f"K = {arms}, {policy}, launched")
             launched.append(launched_of(policy, arms, 20 if quick else 200))
     return Results(rows, launched, lengths, long)
 
 
-def means_of(arms: int) -> np.ndarray:
-    """Arms that are not too easy to tell apart."""
-    return np.linspace(0.1, 0.5, arms)
-
-
 def row_of(policy: str, arms: int, steps: int, repeats: int) -> Row:
     """In one process."""
-    means, seeds = BernoulliArms(means_of(arms)), Seeds.of(1)
-    plain = []
-    for _ in range(repeats):
-        coins = SeededCoins(seeds, arms)
-        began = time.process_time()
-        run(by_name(policy, arms), means, arms + steps, coins, seeds.rewards)
-        plain.append(1e3 * (time.process_time() - began) / (arms + steps))
+    means = even_arms(arms)
+    plain = plain_seconds(policy, means, arms + steps, repeats, time.process_time) / (arms + steps)
     runs = [play_classic(policy, means, arms + steps, seed=1, reference=False) for _ in range(repeats)]
     best = min(runs, key=lambda done: done.cpu_seconds_per_step)
     used = best.step_seconds
     share = {name: seconds / sum(used.values()) for name, seconds in used.items()}
     lists = best.counts.seals / steps / arms  # two for each iteration: scores, and answers
     return Row(
-        policy, arms, steps, 1e3 * best.cpu_seconds_per_step, min(plain), lists * gcm_milliseconds(arms, 3 * repeats),
+        policy, arms, steps, 1e3 * best.cpu_seconds_per_step, 1e3 * plain, lists * gcm_milliseconds(arms, 3 * repeats),
         share["owners"], share["Controller"], share["Comp"],
     )  # fmt: skip
+
+
+def plain_seconds(policy: str, means: BernoulliArms, pulls: int, tries: int, clock: Callable[[], float]) -> float:
+    """Of a run in the clear, the quickest of some."""
+    seeds, spent = Seeds.of(1), []
+    for _ in range(tries):
+        own, coins = by_name(policy, len(means)), SeededCoins(seeds, len(means))
+        began = clock()
+        run(own, means, pulls, coins, seeds.rewards)
+        spent.append(clock() - began)
+    return min(spent)
 
 
 def gcm_milliseconds(arms: int, repeats: int) -> float:
@@ -155,13 +177,13 @@ def gcm_milliseconds(arms: int, repeats: int) -> float:
 
 def launched_of(policy: str, arms: int, steps: int) -> Launched:
     """The published protocol and that on shares, each in processes."""
-    done = play_classic(policy, means_of(arms), arms + steps, seed=1, processes=True, reference=False)
+    done = play_classic(policy, even_arms(arms), arms + steps, seed=1, processes=True, reference=False)
     return Launched(policy, arms, steps, 1e3 * done.seconds_per_step, samba_mpc.measure(policy, arms, steps))
 
 
 def long_run(arms: int, pulls: int) -> LongRun:
     """In two sittings."""
-    means, told = means_of(arms), [0]
+    means, told = even_arms(arms), [0]
     began = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="masked-") as name:
         folder = Path(name)
@@ -172,7 +194,7 @@ def long_run(arms: int, pulls: int) -> LongRun:
         done = play_classic("ucb", means, pulls, seed=1, folder=folder, resume=True, reference=False)
     seconds = time.perf_counter() - began
     seeds = Seeds.of(1)
-    plain = run(by_name("ucb", arms), BernoulliArms(means), pulls, SeededCoins(seeds, arms), seeds.rewards)
+    plain = run(by_name("ucb", arms), means, pulls, SeededCoins(seeds, arms), seeds.rewards)
     return LongRun(arms, pulls, seconds, done.arms == plain.arms.tolist() and done.total == plain.total)
 
 
@@ -183,13 +205,10 @@ def as_json(results: Results) -> str:
 
 def as_markdown(results: Results) -> str:
     """A page for a reader."""
-    lines = [
-        "# A step of SAMBA",
-        "",
-        f"Measured {date.today().isoformat()} on {machine()}",
-        "with `scripts/bench samba`, in one run. A step is one that chooses an arm: the first K pulls, keys and the",
-        "sum are not in it.",
-        "",
+    long = results.long
+    same = "the plaintext policy's pulls and sum" if long.equal else "NOT the plaintext policy's pulls and sum"
+    return "\n".join([
+        *head("A step of SAMBA", "samba", _ABOUT),
         "## As published, in one process, beside the plaintext policy",
         "",
         f"Processor milliseconds a step, the best of {_REPEATS} runs. The authors' code, on such a machine, took "
@@ -197,18 +216,11 @@ def as_markdown(results: Results) -> str:
         f"for 1000 steps with K = {PUBLISHED_ARMS}, and {PUBLISHED_PLAIN:g} s in the clear. AES-GCM is what its calls",
         "in a step take by themselves. Shares are of the participants' computing time.",
         "",
-        "| policy | K | classic, ms | of it AES-GCM | authors' code, ms | times faster | in the clear, ms | "
-        "times slower | owners | Controller | Comp |",
-        "| :--- " + "| ---: " * 10 + "|",
-    ]
-    for row in results.rows:
-        published = PUBLISHED.get(row.policy) if row.arms == PUBLISHED_ARMS else None
-        beside = f"{published:.2f} | {published / row.classic:.1f}" if published else " | "
-        lines.append(
-            f"| {row.policy} | {row.arms} | {row.classic:.3f} | {row.gcm:.3f} | {beside} | {row.plain:.4f} | "
-            f"{row.classic / row.plain:.0f} | {row.owners:.0%} | {row.controller:.0%} | {row.comp:.0%} |"
-        )
-    lines += [
+        *markdown(_CLASSIC, [
+            (row.policy, row.arms, row.classic, row.gcm, _published(row), ratio(_published(row), row.classic),
+             row.plain, row.classic / row.plain, row.owners, row.controller, row.comp)
+            for row in results.rows
+        ]),
         "",
         "## Launched: K + 3 processes as published, and on shares",
         "",
@@ -216,41 +228,38 @@ def as_markdown(results: Results) -> str:
         "DC and one process that plays all owners; material is dealt beforehand, and 'with dealing' adds the dealer's",
         "time.",
         "",
-        "| policy | K | classic, ms | on shares, ms | goal, below | times classic | with dealing, ms | rounds | "
-        "bytes to the peer | offline bytes |",
-        "| :--- " + "| ---: " * 9 + "|",
-    ]
-    for one in results.launched:
-        own, goal = one.shares, samba_mpc.GOALS.get(one.arms)
-        dealt = own.milliseconds + own.offline_milliseconds
-        lines.append(
-            f"| {one.policy} | {one.arms} | {one.classic:.2f} | {own.milliseconds:.2f} | "
-            f"{f'{goal:g}' if goal else ''} | {own.milliseconds / one.classic:.1f} | {dealt:.2f} | {own.rounds:g} | "
-            f"{own.opened_bytes:,.0f} | {own.offline_bytes:,} |"
-        )
-    lines += ["", "## Time against N", "", "UCB in one process, seconds on the clock.", ""]
-    lines += ["| K | N | seconds | microseconds a step |", "| ---: " * 4 + "|"]
-    lines += [
-        f"| {one.arms} | {one.pulls:,} | {one.seconds:.2f} | {1e6 * one.seconds / (one.pulls - one.arms):.0f} |"
-        for one in results.lengths
-    ]
-    long = results.long
-    same = "the plaintext policy's pulls and sum" if long.equal else "NOT the plaintext policy's pulls and sum"
-    lines += [
+        *markdown(_LAUNCHED, [
+            (one.policy, one.arms, one.classic, own.milliseconds, samba_mpc.GOALS.get(one.arms),
+             own.milliseconds / one.classic, own.milliseconds + own.offline_milliseconds, own.rounds, own.opened_bytes,
+             own.offline_bytes)
+            for one in results.launched for own in (one.shares,)
+        ]),
+        "",
+        "## Time against N",
+        "",
+        "UCB in one process, seconds on the clock.",
+        "",
+        *markdown(_LENGTHS, [
+            (one.arms, one.pulls, one.seconds, 1e6 * one.seconds / (one.pulls - one.arms)) for one in results.lengths
+        ]),
         "",
         f"{long.pulls:,} pulls of {long.arms} arms, stopped half way and taken up from the checkpoint: "
         f"{long.seconds:.1f} s in all, {same}.",
-    ]
-    return "\n".join(lines) + "\n"
+    ]) + "\n"  # fmt: skip
+
+
+def _published(row: Row) -> float | None:
+    """What the authors' code took, of the sizes that were measured with it."""
+    return PUBLISHED.get(row.policy) if row.arms == PUBLISHED_ARMS else None
 
 
 def missed(results: Results) -> list[str]:
     """The goals that this run did not reach."""
     out = [
-        f"classic {row.policy} with {row.arms} arms: {PUBLISHED[row.policy] / row.classic:.1f} times faster than the "
-        f"authors' code, the goal is {FASTER:g}"
+        f"classic {row.policy} with {row.arms} arms: {faster:.1f} times faster than the authors' code, the goal is "
+        f"{FASTER:g}"
         for row in results.rows
-        if row.arms == PUBLISHED_ARMS and row.policy in PUBLISHED and PUBLISHED[row.policy] / row.classic < FASTER
+        if (faster := ratio(_published(row), row.classic)) is not None and faster < FASTER
     ]
     out += samba_mpc.missed([one.shares for one in results.launched])
     out += [
@@ -262,7 +271,3 @@ def missed(results: Results) -> list[str]:
     if not results.long.equal:
         out.append(f"{results.long.pulls:,} pulls in two sittings are not the plaintext policy's")
     return out
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)

@@ -6,24 +6,25 @@ dealt before the clock starts; what it cost stands in columns of its own.
 
 from __future__ import annotations
 
-import os
-import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
 from bandits.samba import BernoulliArms
-from offline import deal
 
 from ..run.launch import Processes, launch
 from ..run.rehearsal import rehearse
 from ..samba.mpc.run import Federation
 from ..samba.mpc.settings import Settings
-from .measure import time_dealing
+from .measure import dealt, time_dealing
 
 PARTIES = 2
 GOALS = {10: 2.5, 100: 6.0}  # arms -> milliseconds a step that shares have to stay below
+
+
+def even_arms(arms: int) -> BernoulliArms:
+    """Arms that are not too easy to tell apart."""
+    return BernoulliArms(np.linspace(0.1, 0.5, arms))
 
 
 @dataclass(frozen=True)
@@ -45,12 +46,9 @@ class Row:
 def measure(policy: str, arms: int, steps: int = 400, *, parties: int = PARTIES, hosts: int = 1) -> Row:
     """Play `steps` steps behind the first K pulls, from material."""
     settings = Settings(policy, arms, arms + steps, hosts)
-    program = Federation(settings, parties, 1, BernoulliArms(np.linspace(0.1, 0.5, arms)))
+    program = Federation(settings, parties, 1, even_arms(arms))
     plan = rehearse(program).plan
-    with tempfile.TemporaryDirectory(prefix="masked-") as name:
-        folder = Path(name)
-        deal(plan, steps, folder / "material", block_steps=20)
-        os.sync()  # or the kernel writes the material back while the parties are timed
+    with dealt(plan, steps) as folder:
         run = launch(program, Processes(material=folder / "material"))
     return Row(
         policy, arms, steps, parties, hosts, 1e3 * run.seconds / steps, run.cost.rounds / steps,

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,11 +15,13 @@ from bandits.movielens import movielens, spectral_movielens
 from bandits.oful import Confidence
 from bandits.spectral import neighbour_graph, spectral_problem
 from mpc.errors import ConfigError
+from mpc.tables import plain
 
 from ..linucb_ds.attacks import Attacked, CompFound, classic, hidden, shown
 from ..linucb_ds.command import LINUCB, SPECTRAL, normal_arms
 from ..run.progress import Progress
-from .operation import natural
+from .answer import say
+from .attack import add_kind
 
 _FEWEST_ARMS = 4
 _EXAMPLES = """examples:
@@ -29,52 +30,50 @@ _EXAMPLES = """examples:
   masked attack spectralucb-ds --arms 10 --json
 """
 _HEADS = ("as published", "arms shown", "arms hidden", "from nothing")
+_ROWS = (
+    ("Comp: pulled arms", "comp_arms"), ("Comp: places in its lists", "comp_places"),
+    ("Comp: runs with all arms right", "comp_whole_runs"), ("Comp: worst reward of a run", "comp_reward_error"),
+    ("Comp: theta by regression", "comp_theta_error"), ("Comp: theta from signs", "comp_theta_error_by_signs"),
+    ("P: cosine with theta", "p_cosine"),
+)  # fmt: skip
+_MEANING = """arms and places  share that is right, +- two standard errors over runs
+reward, theta    error, theta's relative to its norm; median over runs
+cosine           mean +- two standard errors; 1 is theta's direction
+from nothing     the same attackers with random numbers for their view: what public data alone are worth
+-                there is nothing to start from"""
 
 
-def register(kinds: Any) -> None:
-    """Add both programs to `attack`."""
+def register(group: Any) -> None:
+    """Add both programs."""
     for program in (LINUCB, SPECTRAL):
-        parser = kinds.add_parser(
-            program, help="Comp recovers arms, rewards and theta, P theta's direction; on shares, nobody",
-            epilog=_EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter,
+        parser = add_kind(
+            group, program, partial(_attack, program), examples=_EXAMPLES,
+            help_="Comp recovers arms, rewards and theta, P theta's direction; on shares, nobody",
+            runs=(10, "problems to attack"), seeds="the first problem and its coins", mistakes=ProblemError,
         )  # fmt: skip
         parser.add_argument("--arms", type=int, default=15, help="how many arms (15)")
         parser.add_argument("--dim", type=int, default=3, help="dimensions of an arm; of movies before the graph (3)")
         parser.add_argument("--budget", type=int, default=100, help="N, pulls of a run (100)")
-        parser.add_argument("--runs", type=int, default=10, help="problems to attack (10)")
-        parser.add_argument("--seed", type=natural, default=1, help="of the first problem and its coins (1)")
         parser.add_argument("--data-dir", type=Path, help="the folder with u.data of MovieLens 100K (normal arms)")
-        parser.add_argument("--json", action="store_true", help="print one JSON document instead of text")
-        parser.set_defaults(run=partial(_run, program))
 
 
-def _run(program: str, options: argparse.Namespace) -> None:
+def _attack(program: str, options: argparse.Namespace) -> None:
     if options.arms < _FEWEST_ARMS or options.dim < 1 or options.budget < 3 or options.runs < 1:
         raise ConfigError(f"an attack takes at least {_FEWEST_ARMS} arms, 1 dimension, 3 pulls and 1 run")
-    found: dict[str, list[Attacked]] = {head: [] for head in _HEADS}
+    runs: list[tuple[Attacked, ...]] = []
     progress = Progress(options.runs, "run")
-    for done, (problem, seed) in enumerate(_problems(program, options), 1):
-        beside = hidden(problem, options.budget, seed)
-        for head, attacked in zip(
-            _HEADS, (classic(problem, options.budget, seed), shown(problem, options.budget, seed), *beside)
-        ):
-            found[head].append(attacked)
-        progress(done)
+    for seed in range(options.seed, options.seed + options.runs):
+        problem = _problem(program, options, seed)
+        published, arms_shown = classic(problem, options.budget, seed), shown(problem, options.budget, seed)
+        runs.append((published, arms_shown, *hidden(problem, options.budget, seed)))
+        progress(len(runs))
     progress.end()
     facts = {
         "program": program, "arms": options.arms, "dim": options.dim, "budget": options.budget, "runs": options.runs,
         "seed": options.seed, "data": "movielens" if options.data_dir is not None else "normal",
-        **{head: _summary(runs) for head, runs in found.items()},
+        **{head: _summary(found) for head, found in zip(_HEADS, zip(*runs), strict=True)},
     }  # fmt: skip
-    print(json.dumps(facts, indent=1, allow_nan=False) if options.json else _text(facts))
-
-
-def _problems(program: str, options: argparse.Namespace) -> Iterator[tuple[LinearProblem, int]]:
-    for seed in range(options.seed, options.seed + options.runs):
-        try:
-            yield _problem(program, options, seed), seed
-        except ProblemError as error:
-            raise ConfigError(str(error)) from error
+    say(options, facts, _text(facts))
 
 
 def _problem(program: str, options: argparse.Namespace, seed: int) -> LinearProblem:
@@ -116,26 +115,15 @@ def _mean(shares: Sequence[float]) -> dict[str, float]:
 
 
 def _text(facts: dict[str, Any]) -> str:
-    rows = [
-        ("Comp: pulled arms", "comp_arms"), ("Comp: places in its lists", "comp_places"),
-        ("Comp: runs with all arms right", "comp_whole_runs"), ("Comp: worst reward of a run", "comp_reward_error"),
-        ("Comp: theta by regression", "comp_theta_error"), ("Comp: theta from signs", "comp_theta_error_by_signs"),
-        ("P: cosine with theta", "p_cosine"),
-    ]  # fmt: skip
     kind = "movies" if facts["data"] == "movielens" else "normal arms"
-    lines = [
+    rows = [(name, *(_cell(key, facts[head].get(key)) for head in _HEADS)) for name, key in _ROWS]
+    return "\n".join([
         f"{facts['runs']} runs of {facts['budget']} pulls, {facts['arms']} {kind}, d = {facts['dim']}",
         "",
-        " " * 32 + "".join(f"{head:>18}" for head in _HEADS),
-        *(f"{name:<32}" + "".join(f"{_cell(key, facts[head].get(key)):>18}" for head in _HEADS) for name, key in rows),
+        *plain([("", "s"), *((head, ">") for head in _HEADS)], rows),
         "",
-        "arms and places  share that is right, +- two standard errors over runs",
-        "reward, theta    error, theta's relative to its norm; median over runs",
-        "cosine           mean +- two standard errors; 1 is theta's direction",
-        "from nothing     the same attackers with random numbers for their view: what public data alone are worth",
-        "-                there is nothing to start from",
-    ]
-    return "\n".join(lines)
+        _MEANING,
+    ])  # fmt: skip
 
 
 def _cell(key: str, value: Any) -> str:

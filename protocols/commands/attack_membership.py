@@ -1,12 +1,11 @@
 """`masked attack membership`: attacks on a contextual bandit by those who see its arms and rewards, and what they find.
 
-Exit code 1 says that an arm told more than its eta.
+An arm must not tell more than its eta.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,15 +18,19 @@ from bandits.attacks.shadow import ARMS, STATE, WEIGHTS
 from bandits.environments import DATA_SETS
 from bandits.privacy import eta_per_step
 from mpc.errors import ConfigError
+from mpc.tables import plain
 
 from ..run.progress import Progress
-from . import attack_linucb as linucb_attack
-from . import attack_samba as samba_attack
-from .operation import natural
+from .answer import say
+from .attack import add_kind
 
 _ALL = "all"
 _NAMES = ", ".join([*(attack.value for attack in Attack), _ALL])
 _ROUNDING = 1e-9
+_COLUMNS = (
+    ("attack", "s"), ("the adversary has", "s"), ("steps", ","), ("advantage", ">"), ("95 % interval", ">"),
+    ("TPR at 1 % FPR", ">"),
+)  # fmt: skip
 _EXAMPLES = """examples:
   masked attack membership                                         all attacks on digits, about 10 seconds
   masked attack membership --attack sequence --eps 0.9 --runs 500  what much exploration is worth
@@ -60,14 +63,12 @@ class Report:
         return [row for row in self.rows if row.knows == knows][-1]
 
 
-def register(commands: Any) -> None:
-    """Add `attack`."""
-    attack = commands.add_parser("attack", help="attack a bandit with what its participants see")
-    kinds = attack.add_subparsers(dest="kind", metavar="KIND", required=True)
-    linucb_attack.register(kinds)
-    parser = kinds.add_parser(
-        "membership", help="was this context among those that the bandit learned from?", epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+def register(group: Any) -> None:
+    """Add `membership`."""
+    parser = add_kind(
+        group, "membership", _attack, help_="was this context among those that the bandit learned from?",
+        examples=_EXAMPLES, runs=(100, "bandits, targets or streams of an attack"), seeds="everything",
+        mistakes=ValueError, picture="advantage against steps",
     )  # fmt: skip
     parser.add_argument("--attack", default=_ALL, help=f"{_NAMES} ({_ALL})")
     parser.add_argument("--data", default="digits", help=f"{', '.join(DATA_SETS)} (digits)")
@@ -77,42 +78,32 @@ def register(commands: Any) -> None:
     parser.add_argument("--eps", type=float, default=0.1, help="how often to explore (0.1)")
     parser.add_argument("--steps", type=int, default=1200, help="contexts that the bandit learns from (1200)")
     parser.add_argument("--checkpoints", type=int, default=4, help="how often to attack on the way (4)")
-    parser.add_argument("--runs", type=int, default=100, help="bandits, targets or streams of an attack (100)")
-    parser.add_argument("--seed", type=natural, default=1, help="of everything (1)")
-    parser.add_argument("--plot", type=Path, help="write advantage against steps to this PNG as well")
-    parser.add_argument("--json", action="store_true", help="print one JSON document instead of text")
-    parser.set_defaults(run=_run)
-    samba_attack.register(kinds)
 
 
-def _run(options: argparse.Namespace) -> None:
-    chosen = _chosen(options.attack)
-    if options.plot is not None and options.plot.suffix != ".png":
-        raise ConfigError(f"a plot is written as PNG: name a file that ends in .png, not {options.plot.name!r}")
+def _attack(options: argparse.Namespace) -> None:
     from bandits.data import DataError, load  # scikit-learn takes a second to import
 
+    chosen = _chosen(options.attack)
     try:
         environment = load(options.data, arms=options.arms, dim=options.dim, data=options.data_dir)
-        rows = []
-        for attack in chosen:
-            progress = Progress(options.steps, f"{attack.value}: step")
-            rows += attack_at_checkpoints(
-                environment, attack, eps=options.eps, steps=options.steps, checkpoints=options.checkpoints,
-                runs=options.runs, seed=options.seed, watch=progress,
-            )  # fmt: skip
-            progress.end()
-    except (DataError, ValueError) as error:
+    except DataError as error:
         raise ConfigError(str(error)) from error
+    rows = []
+    for attack in chosen:
+        progress = Progress(options.steps, f"{attack.value}: step")
+        rows += attack_at_checkpoints(
+            environment, attack, eps=options.eps, steps=options.steps, checkpoints=options.checkpoints,
+            runs=options.runs, seed=options.seed, watch=progress,
+        )  # fmt: skip
+        progress.end()
     report = Report(options, environment.arms, environment.dim, rows)
-    if options.plot is not None:
-        from .attack_plots import advantages
 
-        advantages(rows, f"{environment.name}, {environment.arms} arms, eps = {options.eps:g}", options.plot)
-    print(json.dumps(document(report), indent=1, allow_nan=False) if options.json else text(report))
-    if options.plot is not None and not options.json:
-        print(f"written: {options.plot}")
-    if not report.respected:
-        raise SystemExit(1)
+    def picture(path: Path) -> None:
+        from .attack_plots import advantages  # matplotlib takes a while to import
+
+        advantages(rows, f"{environment.name}, {environment.arms} arms, eps = {options.eps:g}", path)
+
+    say(options, document(report), text(report), picture=picture, respected=report.respected)
 
 
 def _chosen(name: str) -> list[Attack]:
@@ -144,23 +135,17 @@ def document(report: Report) -> dict[str, Any]:
 def text(report: Report) -> str:
     """A table and what it means."""
     given = report.options
-    lines = [
+    head = (
         f"{given.data}, {report.arms} arms, {report.dim} dimensions, exploration {given.eps:g}: {given.runs:,} runs of "
-        f"{given.steps:,} steps",
-        "",
-        f"{'attack':<9} {'the adversary has':<49} {'steps':>7} {'advantage':>10} {'95 % interval':>20} "
-        f"{'TPR at 1 % FPR':>15}",
-    ]
-    before = ("", "")
+        f"{given.steps:,} steps"
+    )
+    rows, before = [], ("", "")
     for row in report.rows:
         names = (row.attack if row.attack != before[0] else "", row.knows if row.knows != before[1] else "")
         before, found = (row.attack, row.knows), row.advantage
         interval = f"{_percent(found.lower)} to {_percent(found.upper)}"
-        lines.append(
-            f"{names[0]:<9} {names[1]:<49} {row.step:>7,} {_percent(found.value):>10} {interval:>20} "
-            f"{100 * found.tpr:>13.1f} %"
-        )
-    return "\n".join([*lines, "", *_meaning(report)])
+        rows.append((*names, row.step, _percent(found.value), interval, f"{100 * found.tpr:.1f} %"))
+    return "\n".join([head, "", *plain(_COLUMNS, rows), "", *_meaning(report)])
 
 
 def _meaning(report: Report) -> list[str]:

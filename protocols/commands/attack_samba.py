@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,9 +13,11 @@ import numpy as np
 from bandits.attacks.samba_comp import ATTACKED, blind_total
 from bandits.samba import BernoulliArms, SambaError, check_budget, load_arms
 from mpc.errors import ConfigError
+from mpc.tables import plain
 
 from ..run.progress import Progress
-from .operation import natural
+from .answer import say
+from .attack import add_kind
 
 _ALL = "all"
 CLASSIC, MPC, BOTH = "classic", "mpc", "both"
@@ -36,6 +37,14 @@ _EXAMPLES = """examples:
   masked attack samba --policy all --mode classic  every policy whose lists give it away
   masked attack samba --arms-file means.txt --budget 1000 --runs 5 --json
 """
+_COLUMNS = (
+    ("policy", "s"), ("mode", "s"), ("every (s, n)", ">"), ("sum shown", ">"), ("sum", ">"), ("off by", ".1f"),
+    ("blind", ".1f"),
+)  # fmt: skip
+_MEANING = """every (s, n)  each arm's rewards and pulls as the last list shows them, whatever the arms are called
+sum shown     the cumulative reward as the last list shows it
+sum, off by   the cumulative reward after all pulls: exact in so many games, and wrong by so much on average
+blind         how far off who sees nothing is; an attacker for whom no game fits guesses the same"""
 
 
 @dataclass(frozen=True)
@@ -63,11 +72,11 @@ class Row:
     guesses_blind: int
 
 
-def register(kinds: Any) -> None:
-    """Add `samba` to the attacks."""
-    parser = kinds.add_parser(
-        "samba", help="what does a node of SAMBA find out about pulls and rewards?", description=_ABOUT,
-        epilog=_EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter,
+def register(group: Any) -> None:
+    """Add `samba`."""
+    parser = add_kind(
+        group, "samba", _attack, help_="what does a node of SAMBA find out about pulls and rewards?", about=_ABOUT,
+        examples=_EXAMPLES, runs=(20, "games to attack"), seeds="everything but masks", mistakes=SambaError,
     )  # fmt: skip
     parser.add_argument("--policy", default="ucb", metavar="NAME", help=f"{', '.join([*ATTACKED, _ALL])} (ucb)")
     parser.add_argument("--mode", choices=[CLASSIC, MPC, BOTH], default=BOTH, help="whose node attacks (both)")
@@ -77,13 +86,9 @@ def register(kinds: Any) -> None:
     parser.add_argument("--eps", type=float, default=0.1, help="how often epsilon-greedy explores (0.1)")
     parser.add_argument("--tau", type=float, default=0.06, help="softmax's temperature, from 0.001 (0.06)")
     parser.add_argument("--beta", type=float, default=0.1, help="pursuit's pace (0.1)")
-    parser.add_argument("--runs", type=int, default=20, help="games to attack (20)")
-    parser.add_argument("--seed", type=natural, default=1, help="of everything but masks (1)")
-    parser.add_argument("--json", action="store_true", help="print one JSON document instead of text")
-    parser.set_defaults(run=_run)
 
 
-def _run(options: argparse.Namespace) -> None:
+def _attack(options: argparse.Namespace) -> None:
     policies = list(ATTACKED) if options.policy == _ALL else [options.policy]
     if not set(policies) <= set(ATTACKED):
         raise ConfigError(f"--policy is one of {', '.join([*ATTACKED, _ALL])}, not {options.policy!r}")
@@ -93,15 +98,13 @@ def _run(options: argparse.Namespace) -> None:
         raise ConfigError("a seed of attacks lies below 2^32: choose a smaller one")
     modes = [mode for mode in (CLASSIC, MPC) if options.mode in (mode, BOTH)]
     progress = Progress(len(policies) * len(modes) * options.runs, "game")
-    try:
-        rows: list[Row] = []
-        for policy in policies:
-            for mode in modes:
-                rows.append(_row(options, policy, mode, progress, len(rows) * options.runs))
-    except SambaError as error:
-        raise ConfigError(str(error)) from error
+    rows: list[Row] = []
+    for policy in policies:
+        for mode in modes:
+            rows.append(_row(options, policy, mode, progress, len(rows) * options.runs))
     progress.end()
-    print(json.dumps(document(options, rows), indent=1) if options.json else text(options, rows))
+    facts = document(options, rows)
+    say(options, facts, text(facts, options, rows))
 
 
 def _row(options: argparse.Namespace, policy: str, mode: str, progress: Progress, before: int) -> Row:
@@ -141,36 +144,22 @@ def document(options: argparse.Namespace, rows: Sequence[Row]) -> dict[str, Any]
     return {"arms": arms, **facts, "rows": [asdict(row) for row in rows]}
 
 
-def text(options: argparse.Namespace, rows: Sequence[Row]) -> str:
+def text(facts: dict[str, Any], options: argparse.Namespace, rows: Sequence[Row]) -> str:
     """A table and what it means."""
-    arms = document(options, rows)["arms"]
-    lines = [
-        f"{arms} arms, {options.budget:,} pulls, {options.runs:,} games",
-        "",
-        f"{'policy':<19} {'mode':<8} {'every (s, n)':>12} {'sum shown':>10} {'sum':>8} {'off by':>8} {'blind':>8}",
-    ]
-    for row in rows:
-        counts = (f"{count} of {row.runs}" for count in (row.pairs, row.before, row.total))
-        pairs, before, total = counts
-        lines.append(
-            f"{row.policy:<19} {row.mode:<8} {pairs:>12} {before:>10} {total:>8} {row.error:>8.1f} "
-            f"{row.blind_error:>8.1f}"
+    arms = facts["arms"]
+    found = [
+        (row.policy, row.mode, *(f"{count} of {row.runs}" for count in (row.pairs, row.before, row.total)), row.error,
+         row.blind_error)
+        for row in rows
+    ]  # fmt: skip
+    guessed = []
+    for row in (row for row in rows if row.guesses):
+        counts = row.guesses_largest, row.guesses_trained, row.guesses_blind
+        largest, trained, blind = (100 * count / row.guesses for count in counts)
+        guessed.append(
+            f"{row.policy}, mpc: who is pulled, of {row.guesses:,} guesses from shares right: by the largest word "
+            f"{largest:.1f} %, as trained {trained:.1f} %; without shares {blind:.1f} %; any of {arms} "
+            f"{100 / arms:.1f} %"
         )
-    lines += [
-        "",
-        "every (s, n)  each arm's rewards and pulls as the last list shows them, whatever the arms are called",
-        "sum shown     the cumulative reward as the last list shows it",
-        "sum, off by   the cumulative reward after all pulls: exact in so many games, and wrong by so much on average",
-        "blind         how far off who sees nothing is; an attacker for whom no game fits guesses the same",
-    ]
-    for row in rows:
-        if row.guesses:
-            largest, trained, blind = (
-                100 * count / row.guesses for count in (row.guesses_largest, row.guesses_trained, row.guesses_blind)
-            )
-            lines.append(
-                f"{row.policy}, mpc: who is pulled, of {row.guesses:,} guesses from shares right: by the largest word "
-                f"{largest:.1f} %, as trained {trained:.1f} %; without shares {blind:.1f} %; any of {arms} "
-                f"{100 / arms:.1f} %"
-            )
-    return "\n".join(lines)
+    head = f"{arms} arms, {options.budget:,} pulls, {options.runs:,} games"
+    return "\n".join([head, "", *plain(_COLUMNS, found), "", _MEANING, *guessed])

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mpc.errors import ConfigError
+from mpc.tables import plain
 from offline import Plan, deal, inspect
 
 from ..bench.measure import plan_case
@@ -16,6 +17,7 @@ from ..ppcb import command as ppcb
 from ..run.progress import Progress
 from ..run.sources import serve_from_environment
 from ..samba import command as samba
+from .answer import check_parties
 from .operation import add_size, chosen, names
 
 
@@ -64,21 +66,11 @@ def register(commands: Any) -> None:
     dealer.add_argument("--first", type=int, default=0, help=argparse.SUPPRESS)
     dealer.add_argument("--report", type=Path, help=argparse.SUPPRESS)
     dealer.add_argument("--listener", type=int, required=True, help=argparse.SUPPRESS)
-    dealer.set_defaults(
-        run=lambda options: serve_from_environment(
-            Plan.load(options.plan),
-            options.steps,
-            options.listener,
-            coins=options.coins,
-            first=options.first,
-            report=options.report,
-        )
-    )
+    dealer.set_defaults(run=_serve)
 
 
 def _plan(options: argparse.Namespace) -> None:
-    if options.parties < 2:
-        raise ConfigError(f"secret sharing needs at least 2 parties, not {options.parties}")
+    check_parties(options.parties)
     plan = options.planned(options)
     options.out.parent.mkdir(parents=True, exist_ok=True)
     plan.save(options.out)
@@ -87,10 +79,9 @@ def _plan(options: argparse.Namespace) -> None:
 
 
 def _table(plan: Plan) -> None:
-    print(f"{'bytes a step':>14}  {'times':>5}  item")
-    for name, count, size in plan.summary():
-        print(f"{size:>14,}  {count:>5}  {name}")
-    print(f"{plan.step_bytes:>14,}  {len(plan.items):>5}  in all, stored by party 0; the others store a 16-byte key")
+    rows = [(size, count, name) for name, count, size in plan.summary()]
+    rows.append((plan.step_bytes, len(plan.items), "in all, stored by party 0; the others store a 16-byte key"))
+    print("\n".join(plain((("bytes a step", ","), ("times", "d"), ("item", "s")), rows)))
 
 
 def _deal(options: argparse.Namespace) -> None:
@@ -111,6 +102,13 @@ def _deal(options: argparse.Namespace) -> None:
         size = sum(file.stat().st_size for file in home.iterdir())
         print(f"  {home}  {size:,} bytes")
     print("hand each party its own directory over a secure channel, and delete it here")
+
+
+def _serve(options: argparse.Namespace) -> None:
+    serve_from_environment(
+        Plan.load(options.plan), options.steps, options.listener, coins=options.coins, first=options.first,
+        report=options.report,
+    )  # fmt: skip
 
 
 def _inspect(options: argparse.Namespace) -> None:

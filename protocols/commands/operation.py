@@ -7,7 +7,6 @@ plaintext.
 from __future__ import annotations
 
 import argparse
-import json
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
@@ -26,6 +25,7 @@ from ..bench.cases import Case, argmax_case, cases
 from ..bench.measure import plan_case
 from ..run.progress import Progress
 from ..run.sources import dealer_beside, source_for
+from .answer import add_json, check_parties, say
 
 
 def register(run: Any, launch_: Any) -> None:
@@ -37,7 +37,7 @@ def register(run: Any, launch_: Any) -> None:
             add_size(parser)
             parser.add_argument("--steps", type=int, default=1, help="how often the operation runs (1)")
             parser.add_argument("--seed", type=natural, default=0, help="of the inputs, never of the masks (0)")
-            parser.add_argument("--json", action="store_true", help="print one JSON document instead of text")
+            add_json(parser)
             parser.add_argument("--material", type=Path, help="draw from the stores below this directory")
             parser.add_argument("--session", default="local", help="the session the stores were dealt for (local)")
             if command is _launch:
@@ -103,17 +103,10 @@ def _run(options: argparse.Namespace) -> None:
 def _launch(options: argparse.Namespace) -> None:
     case = chosen(options)
     _check(options)
-    command = own_command("protocols", "run", options.operation, "--steps", str(options.steps))
-    command += [
-        "--seed",
-        str(options.seed),
-        "--parties",
-        str(options.parties),
-        "--session",
-        options.session,
-        *["--json"] * options.json,
-    ]
-    command += ["--size", str(case.size)]
+    given = {"steps": options.steps, "seed": options.seed, "parties": options.parties, "session": options.session,
+             "size": case.size}  # fmt: skip
+    words = [word for name, value in given.items() for word in (f"--{name}", str(value))]
+    command = own_command("protocols", "run", options.operation, *words, *["--json"] * options.json)
     if options.material is not None:
         launch([*command, "--material", str(options.material)], options.parties, transport=options.transport,
                timeout=options.timeout)  # fmt: skip
@@ -126,8 +119,7 @@ def _launch(options: argparse.Namespace) -> None:
 
 
 def _check(options: argparse.Namespace) -> None:
-    if options.parties < 2:
-        raise ConfigError(f"secret sharing needs at least 2 parties, not {options.parties}")
+    check_parties(options.parties)
     if options.steps < 1:
         raise ConfigError(f"at least 1 step, not {options.steps}")
 
@@ -146,25 +138,23 @@ def _report(options: argparse.Namespace, case: Case, session: Session, speaks: b
     if progress is None:
         return
     progress.end()
-    cost = session.meter.total
+    cost, steps, allowed = session.meter.total, options.steps, case.tolerance
     document = {
-        "operation": case.op, "size": case.size, "parties": session.parties, "steps": options.steps,
-        "max_error": error if case.tolerance is not None else None, "rounds_per_step": cost.rounds / options.steps,
-        "opened_bytes_per_step_per_peer": cost.opened_bytes / options.steps,
-        "seconds_per_step": cost.seconds / options.steps, "ledger": [asdict(entry) for entry in session.ledger],
+        "operation": case.op, "size": case.size, "parties": session.parties, "steps": steps,
+        "max_error": None if allowed is None else error, "rounds_per_step": cost.rounds / steps,
+        "opened_bytes_per_step_per_peer": cost.opened_bytes / steps, "seconds_per_step": cost.seconds / steps,
+        "ledger": [asdict(entry) for entry in session.ledger],
     }  # fmt: skip
-    if options.json:
-        print(json.dumps(document, indent=1))
-        return
     head = np.array2string(result.reshape(-1)[:12], precision=4, separator=" ", max_line_width=200)
-    print(f"{case.name}, {session.parties} parties, {options.steps} steps; the last result begins {head}")
-    if case.tolerance is not None:
-        print(f"largest error against plaintext {error:.2g}, allowed {case.tolerance:.2g}")
-    print(
-        f"a step took {cost.rounds / options.steps:g} rounds (the last one reveals), "
-        f"{cost.opened_bytes / options.steps:,.0f} masked bytes to each peer, "
-        f"{1e3 * cost.seconds / options.steps:.2f} ms\n\nwho learned what\n{session.ledger.table()}"
-    )
+    say(options, document, "\n".join([
+        f"{case.name}, {session.parties} parties, {steps} steps; the last result begins {head}",
+        *([] if allowed is None else [f"largest error against plaintext {error:.2g}, allowed {allowed:.2g}"]),
+        f"a step took {cost.rounds / steps:g} rounds (the last one reveals), {cost.opened_bytes / steps:,.0f} masked "
+        f"bytes to each peer, {1e3 * cost.seconds / steps:.2f} ms",
+        "",
+        "who learned what",
+        session.ledger.table(),
+    ]))  # fmt: skip
 
 
 def _revealed(program: Rounds[Share]) -> Rounds[Any]:

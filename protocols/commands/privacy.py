@@ -6,21 +6,23 @@ Exit code 1 says that the audit found more than is stated.
 from __future__ import annotations
 
 import argparse
-import json
 import math
 from typing import Any
 
 from bandits.privacy import advanced, basic, eps_for, eta_bound, eta_per_step
 from mpc.errors import ConfigError
 from mpc.session import Session
+from mpc.tables import plain
 from offline import InProcessDealer
 
 from ..ppcb.audit import runs_at_once, secure_chooser
 from ..run.progress import Progress
+from .answer import add_json, check_parties, say
 
 _CONFIDENCE = 0.999
 _RAREST = 2.0**-40  # a coin has 64 bits: down to here its chance is eps to a part in 10^7
 _MOST_ARMS = 1000
+_COLUMNS = (("", "s"), ("epsilon", ">"), ("delta", "g"), ("", "s"))
 _VOID = 20.0  # an epsilon beyond this rules nothing out in practice
 
 
@@ -36,7 +38,7 @@ def register(commands: Any) -> None:
     parser.add_argument("--audit", action="store_true", help="pull arms by the secure argmax and bound eta from below")
     parser.add_argument("--runs", type=int, help="with --audit: on each of two contexts (100000)")
     parser.add_argument("--parties", type=int, help="with --audit: computing parties (3)")
-    parser.add_argument("--json", action="store_true", help="print one JSON document instead of text")
+    add_json(parser)
     parser.set_defaults(run=_run)
 
 
@@ -50,9 +52,7 @@ def _run(options: argparse.Namespace) -> None:
     if options.audit:
         runs = 100_000 if options.runs is None else options.runs
         facts["audit"] = audited(facts, runs, 3 if options.parties is None else options.parties)
-    print(json.dumps(facts, indent=1, allow_nan=False) if options.json else _text(facts))
-    if options.audit and not facts["audit"]["respected"]:
-        raise SystemExit(1)
+    say(options, facts, _text(facts), respected=not options.audit or facts["audit"]["respected"])
 
 
 def _eps(options: argparse.Namespace) -> float:
@@ -82,8 +82,7 @@ def document(arms: int, eps: float, steps: int, delta: float) -> dict[str, Any]:
 
 def audited(facts: dict[str, Any], runs: int, parties: int) -> dict[str, Any]:
     """What the secure argmax shows of eta in `runs` runs on each of two contexts."""
-    if parties < 2:
-        raise ConfigError(f"secret sharing needs at least 2 parties, not {parties}")
+    check_parties(parties)
     if runs < 2:
         raise ConfigError(f"an audit takes at least 2 runs, and 1000 to find anything, not {runs}")
     if facts["arms"] > _MOST_ARMS:
@@ -115,8 +114,8 @@ def _text(facts: dict[str, Any]) -> str:
         (many, "basic", 0.0, "basic composition, T eta"),
         (many, "advanced", facts["delta"], "advanced composition, Dwork, Rothblum and Vadhan 2010"),
     ]
-    rows = [f"arms {facts['arms']}, exploration {facts['eps']:.4g}", "", f"{'':<16} {'epsilon':>13} {'delta':>7}"]
-    rows += [f"{where:<16} {_number(facts[name]):>13} {at:>7g}  {how}" for where, name, at, how in table]
+    lines = [(where, _number(facts[name]), at, how) for where, name, at, how in table]
+    rows = [f"arms {facts['arms']}, exploration {facts['eps']:.4g}", "", *plain(_COLUMNS, lines)]
     rows += ["", *_meaning(facts)]
     if "audit" in facts:
         rows += ["", *_verdict(facts["audit"])]

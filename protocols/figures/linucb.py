@@ -8,13 +8,10 @@ The paper's own pages were not at hand: sizes and the layout of panels are ours.
 
 from __future__ import annotations
 
-import argparse
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
-from pathlib import Path
 
 import numpy as np
 
@@ -32,10 +29,9 @@ from ..linucb_ds.mpc.run import Outsourced
 from ..linucb_ds.mpc.settings import Settings
 from ..run.simulate import simulate
 from .linucb_plots import draw
-from .units import Rows, Unit, collect, keeping, make, write_csv
+from .making import Figure, FigureSet, Size
+from .units import Rows, Unit
 
-FIGURES = ("6", "7")
-BITS, QUICK_BITS = 2048, 256
 _DIM, _ARMS, _PULLS = 5, 10, 100  # of the base case
 
 
@@ -56,19 +52,6 @@ class Mode(Enum):
 
 
 @dataclass(frozen=True)
-class Size:
-    """How much: the folder with MovieLens, or None for normal arms where it is about whether it runs."""
-
-    folder: Path | None
-    quick: bool = False
-
-    @property
-    def bits(self) -> int:
-        """Of keys."""
-        return QUICK_BITS if self.quick else BITS
-
-
-@dataclass(frozen=True)
 class Point:
     """One run.  varied: which of N, d, K the panel varies; in SpectralUCB d is K."""
 
@@ -82,35 +65,6 @@ class Point:
     def name(self) -> str:
         """Of a file."""
         return f"{self.policy.value}-{self.varied}-{self.pulls}-{self.dim}-{self.arms}"
-
-
-def make_figures(options: argparse.Namespace) -> None:
-    """What `scripts/figures linucb` does."""
-    if options.table or not set(options.fig) <= set(FIGURES):
-        raise ConfigError("the figures of LinUCB-DS made here are 6 and 7: name them with --fig, or neither for both")
-    if options.data_dir is None and not options.quick:
-        raise ConfigError("these figures are on MovieLens 100K: name the folder of its u.data with --data-dir")
-    out = options.out or Path("runs/figures") / ("quick" if options.quick else ".")
-    size = Size(options.data_dir, options.quick)
-    kept = options.kept or keeping(out) / f"linucb{'-quick' * options.quick}"
-    for figure in options.fig or FIGURES:
-        found = units(figure, size)
-        if options.unit:
-            make(next(unit for unit in found if unit.name == options.unit), kept / figure)
-            return
-        print(f"figure {figure}", file=sys.stderr, flush=True)
-        again = ["--quick"] * options.quick
-        again += ["--data-dir", str(options.data_dir)] if options.data_dir is not None else []
-        command = [sys.executable, "-m", "protocols.figures", "linucb", "--fig", figure, *again]
-        rows = collect(found, kept / figure, jobs=options.jobs, command=[*command, "--kept", str(kept), "--unit"])
-        write_csv(rows, out / f"linucb-{figure}.csv")
-        draw(figure, rows, out / f"linucb-{figure}.png")
-        print(f"{out / f'linucb-{figure}'}.csv\n{out / f'linucb-{figure}'}.png", flush=True)
-
-
-def units(figure: str, size: Size) -> list[Unit]:
-    """The units of a figure."""
-    return list({"6": _six, "7": _seven}[figure](size))
 
 
 def _six(size: Size) -> Iterator[Unit]:
@@ -222,3 +176,12 @@ def _plain_seconds(problem: LinearProblem, pulls: int) -> float:
             pass
         spent.append(time.perf_counter() - started)
     return min(spent)
+
+
+FIGURE_SET = FigureSet(
+    "linucb",
+    "the figures of LinUCB-DS made here are 6 and 7",
+    {n: Figure(n, of, "these figures are on MovieLens 100K: name the folder of its u.data")
+     for n, of in (("6", _six), ("7", _seven))},
+    draw,
+)  # fmt: skip

@@ -13,7 +13,7 @@ table 1  rounds and bytes of a step, published and recast     secure
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -32,8 +32,11 @@ from ..ppcb.settings import Division, Settings, Truncation, Variant
 from ..run.folder import Keep
 from ..run.launch import Processes, launch
 from ..run.simulate import simulate
+from .making import Figure, FigureSet, Size
+from .ppcb_plots import draw
 from .units import Rows, Unit
 
+FIGURES = ("1", "2", "3", "4", "5", "6", "7", "8")
 DIM = 20
 _CLOSE = 2.0**-12  # scores that fixed point may order otherwise than the twin
 _POINTS = 120  # of a curve
@@ -41,34 +44,14 @@ _CHECKPOINTS = 12  # of an attack
 FEWEST_STEPS = _CHECKPOINTS  # of a run
 
 
-@dataclass(frozen=True)
-class Size:
-    """How much: data set and its folder, steps, runs, and where long runs keep checkpoints."""
-
-    data: str
-    folder: Path | None
-    steps: int
-    runs: int
-    keep: Path
-    quick: bool = False
-
-    def environment(self, arms: int = 10) -> Environment:
-        """The data set with so many arms."""
-        return _environment(self.data, arms, self.folder)
+def _environment(size: Size, arms: int = 10) -> Environment:
+    """The data set with so many arms."""
+    return _loaded(size.data, arms, size.folder)
 
 
 @lru_cache(maxsize=4)
-def _environment(data: str, arms: int, folder: Path | None) -> Environment:
+def _loaded(data: str, arms: int, folder: Path | None) -> Environment:
     return load(data, arms=arms, dim=DIM, data=folder)
-
-
-def units(figure: str, size: Size) -> list[Unit]:
-    """The units of a figure."""
-    makers = {
-        "1": _one, "2": _two, "3": _three, "4": _four, "5": _five, "6": _six, "7": _seven, "8": _eight,
-        "table1": _table,
-    }  # fmt: skip
-    return list(makers[figure](size))
 
 
 def _one(size: Size) -> Iterator[Unit]:
@@ -133,7 +116,7 @@ def reward_curve(size: Size, eps: float) -> Rows:
 
 def reward_by_eta(size: Size, arms: int, lengths: tuple[int, ...]) -> Rows:
     """Average reward of the twin for a range of eta; first the secure run must agree with it on a sample."""
-    environment = size.environment(arms)
+    environment = _environment(size, arms)
     sample = 60 if size.quick else 500
     _agree(environment, arms, sample)
     etas = [0.0, *np.linspace(0.5, 8.0, 4 if size.quick else 16)]
@@ -155,7 +138,7 @@ def reward_by_eta(size: Size, arms: int, lengths: tuple[int, ...]) -> Rows:
 def step_time(size: Size, parties: int, arms: int) -> Rows:
     """Milliseconds of a step with a process for each role, dealing aside."""
     steps = 20 if size.quick else 300
-    environment = size.environment(arms)
+    environment = _environment(size, arms)
     settings = Settings(arms=arms, dim=DIM)
     run = launch(Bandit.on(environment, settings, parties=parties, steps=steps, seed=1), Processes())
     return [{
@@ -169,7 +152,7 @@ def attack_advantage(size: Size) -> Rows:
     """Yeom et al. at checkpoints during training, with 95 % intervals over all runs."""
     checkpoints = 3 if size.quick else _CHECKPOINTS
     rows = attack_at_checkpoints(
-        size.environment(), Attack.YEOM, eps=0.1, steps=size.steps, checkpoints=checkpoints, runs=size.runs, seed=1
+        _environment(size), Attack.YEOM, eps=0.1, steps=size.steps, checkpoints=checkpoints, runs=size.runs, seed=1
     )
     return [
         {"step": row.step, "advantage": _short(row.advantage.value), "lower": _short(row.advantage.lower),
@@ -199,7 +182,7 @@ def reward_by_newton(size: Size, newton: int) -> Rows:
 def cost_of_step(size: Size, variant: str, parties: int) -> Rows:
     """Rounds and bytes of a step at 10 arms and 20 dimensions."""
     settings = Settings(arms=10, dim=DIM, variant=Variant(variant))
-    run = simulate(Bandit.on(size.environment(), settings, parties=parties, steps=5, seed=1), seed=1)
+    run = simulate(Bandit.on(_environment(size), settings, parties=parties, steps=5, seed=1), seed=1)
     return [{
         "variant": variant, "parties": parties, "rounds": run.cost.rounds / 5, "bytes": run.cost.opened_bytes / 5,
         "client_hops": run.cost.client_hops / 5, "offline_bytes": run.offline_bytes / 5,
@@ -210,7 +193,7 @@ def _secure(size: Size, name: str, settings: Settings) -> Run:
     folder = size.keep / name
     resume = any(folder.glob("checkpoint-*.npz"))
     settings = replace(settings, steps=max(size.steps, 1 << 16))
-    program = Bandit.on(size.environment(settings.arms), settings, parties=2, steps=size.steps, seed=1)
+    program = Bandit.on(_environment(size, settings.arms), settings, parties=2, steps=size.steps, seed=1)
     return simulate(program, seed=1, keep=Keep(folder, 5000, resume))
 
 
@@ -240,3 +223,15 @@ def _made_with(run: Run) -> dict[str, object]:
 
 def _short(value: float) -> float:
     return round(float(value), 6)
+
+
+FIGURE_SET = FigureSet(
+    "ppcb",
+    "the figures of ppcb are 1 to 8",
+    {
+        **{n: Figure(n, of) for n, of in zip(FIGURES, (_one, _two, _three, _four, _five, _six, _seven, _eight))},
+        "table1": Figure("table-1", _table),
+    },
+    draw,
+    {"data": ("mnist", "digits"), "steps": (60_000, 120), "runs": (10, 2)},
+)

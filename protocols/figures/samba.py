@@ -11,32 +11,30 @@ were not at hand: sizes are ours.
 
 from __future__ import annotations
 
-import argparse
-import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
-from pathlib import Path
 
 import numpy as np
 
-from bandits.samba import NAMES, BernoulliArms, Policy, SambaError, SeededCoins, Seeds, by_name, play, run
+from bandits.samba import NAMES, BernoulliArms, Policy, SambaError, SeededCoins, Seeds, by_name, play
 from bandits.samba.environments import jester_means, movielens_means
 from mpc.errors import ConfigError
 
 from ..bench import samba_mpc
+from ..bench.samba import plain_seconds
+from ..bench.samba_mpc import even_arms
 from ..run.simulate import simulate
 from ..samba.classic.messages import Spec
 from ..samba.classic.run import ClassicRun, play_classic
 from ..samba.mpc.run import Federation
 from ..samba.mpc.settings import Settings
+from .making import Figure, FigureSet, Size
 from .samba_plots import draw
-from .units import Rows, Unit, collect, keeping, make, write_csv
+from .units import Rows, Unit
 
 FIGURES = ("a", "b", "c", "d")
 ARMS = 10
-BITS, QUICK_BITS = 2048, 256
 _POINTS = 12  # of a reward curve
 _TRIES = 3  # of what one process does: the quickest counts
 
@@ -58,26 +56,6 @@ class Data(Enum):
     EVEN = "even"  # where it is about whether it runs
 
 
-@dataclass(frozen=True)
-class Size:
-    """How much: the folder with the data sets' folders, pulls and runs of a reward curve."""
-
-    folder: Path | None
-    pulls: int
-    runs: int
-    quick: bool = False
-
-    @property
-    def bits(self) -> int:
-        """Of DC's key."""
-        return QUICK_BITS if self.quick else BITS
-
-    @property
-    def data(self) -> tuple[Data, ...]:
-        """What reward is earned on."""
-        return (Data.EVEN,) if self.folder is None else (Data.MOVIELENS, Data.JESTER)
-
-
 PLAYED = (
     Spec("epsilon-greedy"), Spec("epsilon-decreasing"), Spec("ucb"), Spec("thompson"), Spec("softmax", tau=0.06),
     Spec("softmax", tau=0.02), Spec("pursuit", beta=0.1), Spec("pursuit", beta=0.2),
@@ -88,37 +66,6 @@ def label_of(spec: Spec) -> str:
     """A policy with the constant that counts."""
     more = {"epsilon-greedy": f" {spec.eps:g}", "softmax": f" {spec.tau:g}", "pursuit": f" {spec.beta:g}"}
     return spec.name + more.get(spec.name, "")
-
-
-def make_figures(options: argparse.Namespace) -> None:
-    """What `scripts/figures samba` does."""
-    if options.table or not set(options.fig) <= set(FIGURES):
-        raise ConfigError("the panels of SAMBA's figure 8 are a, b, c and d: name them with --fig, or none for all")
-    if options.data_dir is None and not options.quick and "c" in (options.fig or FIGURES):
-        raise ConfigError("panel c is on MovieLens and Jester: name the folder of their folders with --data-dir")
-    out = options.out or Path("runs/figures") / ("quick" if options.quick else ".")
-    pulls = options.steps if options.steps is not None else 120 if options.quick else 10_000
-    runs = options.runs if options.runs is not None else 2 if options.quick else 20
-    size = Size(options.data_dir, pulls, runs, options.quick)
-    kept = options.kept or keeping(out) / f"samba-{pulls}-{runs}{'-quick' * options.quick}"
-    for figure in options.fig or FIGURES:
-        found = units(figure, size)
-        if options.unit:
-            make(next(unit for unit in found if unit.name == options.unit), kept / figure)
-            return
-        print(f"figure 8{figure}", file=sys.stderr, flush=True)
-        again = ["--steps", str(pulls), "--runs", str(runs), *["--quick"] * options.quick]
-        again += ["--data-dir", str(options.data_dir)] if options.data_dir is not None else []
-        command = [sys.executable, "-m", "protocols.figures", "samba", "--fig", figure, *again]
-        rows = collect(found, kept / figure, jobs=options.jobs, command=[*command, "--kept", str(kept), "--unit"])
-        write_csv(rows, out / f"samba-8{figure}.csv")
-        draw(figure, rows, out / f"samba-8{figure}.png")
-        print(f"{out / f'samba-8{figure}'}.csv\n{out / f'samba-8{figure}'}.png", flush=True)
-
-
-def units(figure: str, size: Size) -> list[Unit]:
-    """The units of a panel."""
-    return list({"a": _a, "b": _b, "c": _c, "d": _d}[figure](size))
 
 
 def _a(size: Size) -> Iterator[Unit]:
@@ -135,7 +82,7 @@ def _b(size: Size) -> Iterator[Unit]:
 
 
 def _c(size: Size) -> Iterator[Unit]:
-    for data in size.data:
+    for data in (Data.EVEN,) if size.folder is None else (Data.MOVIELENS, Data.JESTER):
         for spec in PLAYED[2:4] if size.quick else PLAYED:
             yield Unit(f"{data.value}-{label_of(spec).replace(' ', '-')}", rewards, (size, data, spec))
 
@@ -149,11 +96,11 @@ def _d(size: Size) -> Iterator[Unit]:
 def times(size: Size, policy: str, arms: int, pulls: int, modes: tuple[Mode, ...]) -> Rows:
     """Seconds on the clock of the steps that choose, in each mode."""
     steps = pulls - arms
-    means = BernoulliArms(np.linspace(0.1, 0.5, arms))
+    means = even_arms(arms)
     rows = []
     for mode in modes:
         if mode is Mode.PLAIN:
-            seconds = _plain_seconds(policy, means, pulls) * steps / pulls
+            seconds = plain_seconds(policy, means, pulls, _TRIES, time.perf_counter) * steps / pulls
         elif mode is Mode.SHARES:
             seconds = 1e-3 * samba_mpc.measure(policy, arms, steps).milliseconds * steps
         else:
@@ -170,14 +117,14 @@ def times(size: Size, policy: str, arms: int, pulls: int, modes: tuple[Mode, ...
 def rewards(size: Size, data: Data, spec: Spec) -> Rows:
     """Cumulative reward after so many pulls, of each run; first both protocols must agree with their references."""
     arms = _arms(size, data)
-    if size.pulls < len(arms):
-        raise ConfigError(f"{size.pulls} pulls of {len(arms)} arms: give at least so many with --steps")
+    if size.steps < len(arms):
+        raise ConfigError(f"{size.steps} pulls of {len(arms)} arms: give at least so many with --steps")
     _agree(size, arms, spec)
-    at = np.unique(np.geomspace(len(arms), size.pulls, _POINTS).astype(int))
+    at = np.unique(np.geomspace(len(arms), size.steps, _POINTS).astype(int))
     rows = []
     for number in range(size.runs):
         seeds = Seeds.of(number)
-        steps = play(_policy(spec, len(arms)), arms, size.pulls, SeededCoins(seeds, len(arms)), seeds.rewards)
+        steps = play(_policy(spec, len(arms)), arms, size.steps, SeededCoins(seeds, len(arms)), seeds.rewards)
         paid = np.cumsum([step.reward for step in steps])
         rows += [
             {"data": data.value, "policy": label_of(spec), "run": number, "N": int(n), "reward": int(paid[n - 1]),
@@ -189,7 +136,7 @@ def rewards(size: Size, data: Data, spec: Spec) -> Rows:
 
 def shares_of_time(size: Size, policy: str, arms: int, pulls: int) -> Rows:
     """Computing seconds of each participant of a run as published; and those of its steps, without keys and sum."""
-    done = _classic(size, policy, BernoulliArms(np.linspace(0.1, 0.5, arms)), pulls, processes=False)
+    done = _classic(size, policy, even_arms(arms), pulls, processes=False)
     whole = sum(done.seconds.values())
     return [
         {"policy": policy, "K": arms, "N": pulls, "bits": done.bits, "participant": name, "seconds": round(seconds, 6),
@@ -200,7 +147,7 @@ def shares_of_time(size: Size, policy: str, arms: int, pulls: int) -> Rows:
 
 def _arms(size: Size, data: Data) -> BernoulliArms:
     if data is Data.EVEN or size.folder is None:
-        return BernoulliArms(np.linspace(0.1, 0.5, 8))
+        return even_arms(8)
     try:
         return (movielens_means if data is Data.MOVIELENS else jester_means)(size.folder)
     except SambaError as error:
@@ -213,7 +160,7 @@ def _policy(spec: Spec, arms: int) -> Policy:
 
 def _agree(size: Size, arms: BernoulliArms, spec: Spec) -> None:
     pulls = len(arms) + (10 if size.quick else 100)
-    published = play_classic(spec, arms, pulls, seed=1, bits=QUICK_BITS, insecure=True)
+    published = play_classic(spec, arms, pulls, seed=1, bits=256, insecure=True)
     settings = Settings(spec.name, len(arms), pulls, eps=spec.eps, tau=spec.tau, beta=spec.beta)
     if not (published.pulls_equal_reference and simulate(Federation(settings, 2, 1, arms), seed=1).equal):
         raise ConfigError(f"{label_of(spec)} and a protocol differ: the policy in the clear is no stand-in")
@@ -225,11 +172,15 @@ def _classic(size: Size, policy: str, means: BernoulliArms, pulls: int, *, proce
     )
 
 
-def _plain_seconds(policy: str, means: BernoulliArms, pulls: int) -> float:
-    seeds, arms, spent = Seeds.of(1), len(means), []
-    for _ in range(_TRIES):
-        own, coins = by_name(policy, arms), SeededCoins(seeds, arms)
-        started = time.perf_counter()
-        run(own, means, pulls, coins, seeds.rewards)
-        spent.append(time.perf_counter() - started)
-    return min(spent)
+FIGURE_SET = FigureSet(
+    "samba",
+    "the panels of SAMBA's figure 8 are a, b, c and d",
+    {
+        "a": Figure("8a", _a),
+        "b": Figure("8b", _b),
+        "c": Figure("8c", _c, "panel c is on MovieLens and Jester: name the folder of their folders"),
+        "d": Figure("8d", _d),
+    },
+    draw,
+    {"steps": (10_000, 120), "runs": (20, 2)},
+)

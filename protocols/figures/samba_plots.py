@@ -1,19 +1,16 @@
-"""The pictures of SAMBA's figure 8, drawn from their rows alone.  A door to matplotlib."""
+"""The pictures of SAMBA's figure 8, drawn from their rows alone."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
 
-import matplotlib
 import numpy as np
-
-from .units import Rows
-
-matplotlib.use("Agg")
-from matplotlib import pyplot as plt
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+
+from ..run.picture import picture
+from .style import PANEL, SMALL, band, each, legend, lines, of, stacked
+from .units import Rows
 
 _PARTICIPANTS = ("owners", "Comp", "Controller", "DC")
 
@@ -21,12 +18,9 @@ _PARTICIPANTS = ("owners", "Comp", "Controller", "DC")
 def draw(figure: str, rows: Rows, path: Path) -> None:
     """Write the PNG of a panel."""
     title, drawer = _DRAWERS[figure]
-    canvas = plt.figure(figsize=(11, 7 if figure in "ab" else 4.6), layout="constrained")
-    canvas.suptitle(title, fontsize=11)
-    drawer(canvas, rows)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    canvas.savefig(path, dpi=110)
-    plt.close(canvas)
+    with picture(path, 11, 7 if figure in "ab" else 4.6, dpi=110) as canvas:
+        canvas.suptitle(title, fontsize=11)
+        drawer(canvas, rows)
 
 
 def _against_pulls(canvas: Figure, rows: Rows) -> None:
@@ -39,71 +33,51 @@ def _against_arms(canvas: Figure, rows: Rows) -> None:
 
 def _times(canvas: Figure, rows: Rows, by: str, value: str, name: str) -> None:
     """A panel for each policy."""
-    policies = list(dict.fromkeys(row["policy"] for row in rows))
+    policies = each(rows, "policy")
     panels = canvas.subplots(-(-len(policies) // 3), 3, squeeze=False, sharey=True)
     for axes in panels.flat[len(policies) :]:
         axes.axis("off")
     for axes, policy in zip(panels.flat, policies):
-        some = [row for row in rows if row["policy"] == policy]
-        for mode in dict.fromkeys(row["mode"] for row in some):
-            line = sorted((row for row in some if row["mode"] == mode), key=lambda row: int(row[by]))
-            axes.plot([row[by] for row in line], [row[value] for row in line], "o-", markersize=3, label=mode)
+        some = of(rows, policy=policy)
+        lines(axes, some, "mode", by, value, markersize=3)
         axes.set(xlabel=by, xscale="log", yscale="log")
-        places = sorted({row[by] for row in some})
-        axes.set_xticks(places, [f"{place:,}" for place in places], fontsize=8)
+        places = sorted(each(some, by))
+        axes.set_xticks(places, [f"{place:,}" for place in places], fontsize=SMALL)
         axes.minorticks_off()
-        axes.set_title(policy if by == "K" else f"{policy}, K = {some[0]['K']}", fontsize=9)
+        axes.set_title(policy if by == "K" else f"{policy}, K = {some[0]['K']}", fontsize=PANEL)
     for line in panels:
         line[0].set_ylabel(name)
-    handles, labels = panels[0][0].get_legend_handles_labels()
-    canvas.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=9)
+    legend(canvas, panels[0][0])
 
 
 def _rewards(canvas: Figure, rows: Rows) -> None:
     """A panel for each data set; what is lost to the best arm shows better than what is won."""
-    sets = list(dict.fromkeys(row["data"] for row in rows))
+    sets = each(rows, "data")
     panels = canvas.subplots(1, len(sets), squeeze=False)
     for axes, data in zip(panels[0], sets):
-        some = [row for row in rows if row["data"] == data]
-        pulls = np.array(sorted({row["N"] for row in some}))
-        for policy in dict.fromkeys(row["policy"] for row in some):
-            own = [row for row in some if row["policy"] == policy]
-            each = [np.array([row["reward"] / n for row in own if row["N"] == n]) for n in pulls.tolist()]
-            mean, spread = np.array([e.mean() for e in each]), np.array([e.std() for e in each])
-            axes.plot(pulls, mean, "o-", markersize=2.5, linewidth=1.0, label=policy)
-            axes.fill_between(pulls, mean - spread, mean + spread, alpha=0.12, linewidth=0)
+        some = [{**row, "each": row["reward"] / row["N"]} for row in of(rows, data=data)]
+        for policy in each(some, "policy"):
+            band(axes, of(some, policy=policy), "N", "each", policy, "o-", markersize=2.5, linewidth=1.0)
+        pulls = sorted(each(some, "N"))
         for column, style in (("best", "k:"), ("random", "k--")):
             level = some[0][column] / some[0]["N"]
             axes.plot(pulls, np.full(len(pulls), level), style, linewidth=1.0, label=f"{column} arm")
         axes.set(xlabel="N", xscale="log", ylabel="cumulative reward / N")
-        axes.set_title(f"{data}, {len({row['run'] for row in some})} runs", fontsize=9)
-    handles, labels = panels[0][0].get_legend_handles_labels()
-    canvas.legend(handles, labels, loc="outside right upper", fontsize=8)
+        axes.set_title(f"{data}, {len(each(some, 'run'))} runs", fontsize=PANEL)
+    legend(canvas, panels[0][0], loc="outside right upper", ncols=1, fontsize=SMALL)
 
 
 def _shares(canvas: Figure, rows: Rows) -> None:
     """A bar for each policy, a panel for each K."""
-    sizes = sorted({row["K"] for row in rows})
+    sizes = sorted(each(rows, "K"))
     panels = canvas.subplots(1, len(sizes), squeeze=False, sharey=True)
     for axes, arms in zip(panels[0], sizes):
-        _bars(axes, [row for row in rows if row["K"] == arms])
-    handles, labels = panels[0][0].get_legend_handles_labels()
-    canvas.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=9)
+        some = of(rows, K=arms)
+        bars = stacked(axes, some, ("policy",), "participant", _PARTICIPANTS, "{part}")
+        axes.set_xticks(range(len(bars)), [policy.replace("-", "-\n") for (policy,) in bars], fontsize=SMALL)
+        axes.set_title(f"K = {arms}, N = {some[0]['N']:,}, key of {some[0]['bits']} bits", fontsize=PANEL)
+    legend(canvas, panels[0][0])
     panels[0][0].set_ylabel("% of computing time, keys and sum with it")
-
-
-def _bars(axes: Axes, rows: Rows) -> None:
-    policies = list(dict.fromkeys(row["policy"] for row in rows))
-    left = np.zeros(len(policies))
-    for name in _PARTICIPANTS:
-        share = np.array([
-            next(100.0 * row["share"] for row in rows if row["policy"] == policy and row["participant"] == name)
-            for policy in policies
-        ])  # fmt: skip
-        axes.bar(np.arange(len(policies)), share, bottom=left, label=name)
-        left += share
-    axes.set_xticks(np.arange(len(policies)), [policy.replace("-", "-\n") for policy in policies], fontsize=8)
-    axes.set_title(f"K = {rows[0]['K']}, N = {rows[0]['N']:,}, key of {rows[0]['bits']} bits", fontsize=9)
 
 
 _DRAWERS: dict[str, tuple[str, Callable[[Figure, Rows], None]]] = {

@@ -1,28 +1,25 @@
-"""Pictures of a run.  A door to matplotlib; knows numbers, no result."""
+"""Reward curves of a run.  Knows numbers; no result."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 
-import matplotlib
 import numpy as np
 
-matplotlib.use("Agg")
-from matplotlib import pyplot as plt
+from .picture import picture
 
 
 def curves(rows: Sequence[tuple[np.ndarray, str, str]], *, x: str, y: str, title: str, path: Path) -> None:
     """Each row a curve from step 1 on: values, label, style; a single value is a point at the last step."""
     steps = np.arange(1, max(len(values) for values, _, _ in rows) + 1)
-    figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
-    for values, label, style in rows:
-        width = 0.8 if style.startswith("k") else 1.5
-        axes.plot(steps[-1:] if len(values) == 1 < len(steps) else steps, values, style, label=label, linewidth=width)
-    axes.set(xlabel=x, ylabel=y, title=title)
-    axes.legend(fontsize=8)
-    figure.savefig(path, dpi=120)
-    plt.close(figure)
+    with picture(path, 7, 4) as canvas:
+        axes = canvas.subplots()
+        for values, label, style in rows:
+            width, at = 0.8 if style.startswith("k") else 1.5, steps[-1:] if len(values) == 1 < len(steps) else steps
+            axes.plot(at, values, style, label=label, linewidth=width)
+        axes.set(xlabel=x, ylabel=y, title=title)
+        axes.legend(fontsize=8)
 
 
 def paid_so_far(

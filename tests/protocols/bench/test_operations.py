@@ -10,7 +10,7 @@ from pathlib import Path
 
 from protocols.bench.cases import cases
 from protocols.bench.measure import Row
-from protocols.bench.report import GOALS, as_json, as_markdown, missed
+from protocols.bench.ops import GOALS, as_json, as_markdown, missed
 
 ROOT = Path(__file__).resolve().parents[3]
 KEYS = {

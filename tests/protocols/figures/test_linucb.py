@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("phe", reason="the extra 'paillier' is not installed")
 
 from protocols.figures import __main__ as figures
-from protocols.figures.linucb import Policy, Size, points, units
+from protocols.figures.linucb import FIGURE_SET, Policy, Size, points
 
 Output = pytest.CaptureFixture[str]
 
@@ -64,7 +64,7 @@ def test_shares_of_work_and_rewards(script: pytest.MonkeyPatch, tmp_path: Path, 
 def test_every_unit_has_a_name_of_its_own() -> None:
     """Files of units are named by them; each panel has at least three points."""
     for figure in ("6", "7"):
-        names = [unit.name for unit in units(figure, Size(None))]
+        names = [unit.name for unit in FIGURE_SET.units(figure, Size(None))]
         assert len(names) == len(set(names))
     panels = [(point.policy, point.varied) for point in points(quick=False)]
     assert all(panels.count(panel) >= 3 for panel in panels) and len(set(panels)) == 5

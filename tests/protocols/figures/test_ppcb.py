@@ -13,7 +13,8 @@ import pytest
 from protocols.bench import __main__ as bench
 from protocols.bench import agreement
 from protocols.figures import __main__ as figures
-from protocols.figures import plots, ppcb, units
+from protocols.figures import ppcb, units
+from protocols.figures import ppcb_plots as plots
 
 EXPECTED = {
     "1": {"eps", "step", "run", "reward", "twin_reward", "state_bits", "refresh"},
@@ -159,10 +160,10 @@ def test_the_shortest_run_makes_each_figure(figure: str, tmp_path: Path, monkeyp
 def test_every_picture_has_a_title(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     titles = []
     monkeypatch.setattr(plots.Axes, "set_title", lambda _, title, **__: titles.append(title))
-    for figure in (*figures.FIGURES, "table1"):
+    for figure in (*ppcb.FIGURES, "table1"):
         monkeypatch.setitem(plots._DRAWERS, figure, (plots._DRAWERS[figure][0], lambda *_: None))
         plots.draw(figure, [], tmp_path / "picture.png")
-    assert [title.split(":")[0] for title in titles] == [*(f"Figure {n}" for n in figures.FIGURES), "Table 1"]
+    assert [title.split(":")[0] for title in titles] == [*(f"Figure {n}" for n in ppcb.FIGURES), "Table 1"]
 
 
 def test_a_data_set_without_its_files_is_one_line(

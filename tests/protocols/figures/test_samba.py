@@ -12,7 +12,7 @@ pytest.importorskip("phe", reason="the extra 'paillier' is not installed")
 
 from bandits.samba import NAMES
 from protocols.figures import __main__ as figures
-from protocols.figures.samba import FIGURES, Mode, Size, units
+from protocols.figures.samba import FIGURE_SET, FIGURES, Mode, Size
 
 Output = pytest.CaptureFixture[str]
 SHARED = Path(__file__).resolve().parents[4] / "shared" / "data"
@@ -90,7 +90,7 @@ def test_shares_of_time(script: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def test_in_full_every_policy_is_in_every_panel() -> None:
     for panel in FIGURES:
-        names = [unit.name for unit in units(panel, Size(Path("data"), 10_000, 20))]
+        names = [unit.name for unit in FIGURE_SET.units(panel, Size(Path("data"), 10_000, 20))]
         assert len(set(names)) == len(names)
         assert all(any(policy in name for name in names) for policy in NAMES)
 

@@ -1,53 +1,34 @@
-"""The pictures of the figures, drawn from their rows alone.  A door to matplotlib."""
+"""The pictures of the figures of the contextual bandit, drawn from their rows alone."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import matplotlib
 import numpy as np
-
-from .units import Rows
-
-matplotlib.use("Agg")
-from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
+
+from ..run.picture import picture
+from .style import SMALL, band, lines, mean_line, of, over_runs
+from .units import Rows
 
 
 def draw(figure: str, rows: Rows, path: Path) -> None:
     """Write the PNG of a figure."""
-    canvas, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
-    title, drawer = _DRAWERS[figure]
-    drawer(axes, rows)
-    axes.set_title(title, fontsize=10)
-    handles, labels = axes.get_legend_handles_labels()
-    if labels:
-        axes.legend(handles, labels, fontsize=8)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    canvas.savefig(path, dpi=130)
-    plt.close(canvas)
-
-
-def _over_runs(rows: Rows, by: str, value: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Each `by`, and the mean and standard deviation of `value` over the runs there."""
-    keys = sorted({float(row[by]) for row in rows})
-    columns = [np.array([float(row[value]) for row in rows if float(row[by]) == key]) for key in keys]
-    return np.array(keys), np.array([c.mean() for c in columns]), np.array([c.std() for c in columns])
-
-
-def _band(axes: Axes, rows: Rows, by: str, value: str, label: str, style: str = "-", **more: Any) -> None:
-    x, mean, spread = _over_runs(rows, by, value)
-    (line,) = axes.plot(x, mean, style, label=label, **more)
-    axes.fill_between(x, mean - spread, mean + spread, color=line.get_color(), alpha=0.15, linewidth=0)
+    with picture(path, 7, 4.2, dpi=130) as canvas:
+        axes = canvas.subplots()
+        title, drawer = _DRAWERS[figure]
+        drawer(axes, rows)
+        axes.set_title(title, fontsize=10)
+        if axes.get_legend_handles_labels()[1]:
+            axes.legend(fontsize=SMALL)
 
 
 def _one(axes: Axes, rows: Rows) -> None:
     for eps in sorted({row["eps"] for row in rows}):
-        some = [row for row in rows if row["eps"] == eps]
-        _band(axes, some, "step", "reward", f"eps = {eps:g}")
-        x, twin, _ = _over_runs(some, "step", "twin_reward")
+        some = of(rows, eps=eps)
+        band(axes, some, "step", "reward", f"eps = {eps:g}")
+        x, twin, _ = over_runs(some, "step", "twin_reward")
         axes.plot(x, twin, ":", color="black", linewidth=0.8)
     axes.plot([], [], ":", color="black", label="plaintext twin")
     axes.set(xlabel="step", ylabel="average reward so far", xscale="log")
@@ -55,28 +36,24 @@ def _one(axes: Axes, rows: Rows) -> None:
 
 def _two(axes: Axes, rows: Rows) -> None:
     for length in sorted({row["steps"] for row in rows}):
-        some = [row for row in rows if row["steps"] == length]
-        _against_eta(axes, some, f"T = {length:,}")
+        _against_eta(axes, of(rows, steps=length), f"T = {length:,}")
 
 
 def _five(axes: Axes, rows: Rows) -> None:
     for arms in sorted({row["arms"] for row in rows}):
-        _against_eta(axes, [row for row in rows if row["arms"] == arms], f"{arms} arms")
+        _against_eta(axes, of(rows, arms=arms), f"{arms} arms")
 
 
 def _against_eta(axes: Axes, rows: Rows, label: str) -> None:
     finite = [row for row in rows if row["eta"] != "inf"]
-    _band(axes, finite, "eta", "reward", label, marker="o", markersize=3)
-    greedy = np.mean([row["reward"] for row in rows if row["eta"] == "inf"])
+    band(axes, finite, "eta", "reward", label, marker="o", markersize=3)
+    greedy = np.mean([row["reward"] for row in of(rows, eta="inf")])
     axes.axhline(float(greedy), linestyle="--", linewidth=0.8, color=axes.lines[-1].get_color())
     axes.set(xlabel="eta of a step (dashed: no exploration, eta infinite)", ylabel="average reward")
 
 
 def _three(axes: Axes, rows: Rows) -> None:
-    for parties in sorted({row["parties"] for row in rows}):
-        some = sorted((row for row in rows if row["parties"] == parties), key=lambda row: int(row["arms"]))
-        times = [row["milliseconds"] for row in some]
-        axes.plot([row["arms"] for row in some], times, "o-", label=f"N = {parties}")
+    lines(axes, rows, "parties", "arms", "milliseconds", "N = {}")
     axes.set(xlabel="arms", ylabel="ms a step", xscale="log", yscale="log")
 
 
@@ -97,18 +74,26 @@ def _six(axes: Axes, rows: Rows) -> None:
 
 def _seven(axes: Axes, rows: Rows) -> None:
     for truncation in sorted({row["truncation"] for row in rows}):
-        some = [row for row in rows if row["truncation"] == truncation]
-        _band(axes, some, "bits", "reward", f"{truncation} truncation", marker="o", markersize=3)
-    x, twin, _ = _over_runs(rows, "bits", "twin_reward")
-    axes.plot(x, twin, ":", color="black", label="plaintext twin")
-    axes.set(xlabel="fraction bits", ylabel="average reward")
+        band(
+            axes,
+            of(rows, truncation=truncation),
+            "bits",
+            "reward",
+            f"{truncation} truncation",
+            marker="o",
+            markersize=3,
+        )
+    _twin(axes, rows, "bits", "fraction bits")
 
 
 def _eight(axes: Axes, rows: Rows) -> None:
-    _band(axes, rows, "newton", "reward", "published reciprocal", marker="o", markersize=3)
-    x, twin, _ = _over_runs(rows, "newton", "twin_reward")
-    axes.plot(x, twin, ":", color="black", label="plaintext twin")
-    axes.set(xlabel="Newton iterations", ylabel="average reward")
+    band(axes, rows, "newton", "reward", "published reciprocal", marker="o", markersize=3)
+    _twin(axes, rows, "newton", "Newton iterations")
+
+
+def _twin(axes: Axes, rows: Rows, by: str, name: str) -> None:
+    mean_line(axes, rows, by, "twin_reward", "plaintext twin", ":", color="black")
+    axes.set(xlabel=name, ylabel="average reward")
 
 
 def _table(axes: Axes, rows: Rows) -> None:

@@ -1,0 +1,50 @@
+"""How commands and scripts end: a mistake is one line on stderr and exit code 2, Ctrl-C exit code 130.
+
+A reader of stdout who left is no mistake.  Knows kinds of errors; no program.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+
+from mpc.errors import MaskedError
+from mpc.launch import tell_launcher
+
+
+@contextlib.contextmanager
+def exit_codes(
+    *mistakes: type[Exception], place: str = "choose a place that can be used", stopped: str = "stopped"
+) -> Iterator[None]:
+    """Around all that a command does.  mistakes: of a user, beside MaskedError.  place: the cure of an OSError."""
+    users: tuple[type[Exception], ...] = (MaskedError, *mistakes)
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _leave(0)
+    except users as error:
+        if isinstance(error, MaskedError):
+            tell_launcher(error)
+        _say(f"error: {error}")
+        raise SystemExit(2) from None
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        _say(f"error: {where}{error.strerror or error}: {place}")
+        _leave(2)
+    except KeyboardInterrupt:
+        _say(stopped)
+        raise SystemExit(130) from None
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _leave(code: int) -> None:
+    """Exit without a second complaint about what stdout could not take."""
+    with contextlib.suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    raise SystemExit(code)

@@ -1,0 +1,33 @@
+"""How a command ends: one line and exit code 2 for a user's mistake, 130 for Ctrl-C, 0 for a reader who left."""
+
+from __future__ import annotations
+
+import pytest
+
+from mpc.errors import ConfigError
+from protocols.run.exits import exit_codes
+
+Output = pytest.CaptureFixture[str]
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (ConfigError("at least 1 step"), 2, "error: at least 1 step\n"),
+        (KeyError("mine"), 2, "error: 'mine'\n"),
+        (FileNotFoundError(2, "No such file or directory", "a/b"), 2, "error: a/b: No such file or directory: move\n"),
+        (OSError("full"), 2, "error: full: move\n"),
+        (KeyboardInterrupt(), 130, "stopped here\n"),
+        (BrokenPipeError(), 0, ""),
+    ],
+)
+def test_an_end_has_a_code_and_a_line(error: BaseException, code: int, said: str, capsys: Output) -> None:
+    with pytest.raises(SystemExit) as end, exit_codes(KeyError, place="move", stopped="stopped here"):
+        raise error
+    assert end.value.code == code
+    assert capsys.readouterr().err == said
+
+
+def test_what_is_nobodys_mistake_is_not_hidden() -> None:
+    with pytest.raises(ValueError, match="ours"), exit_codes():
+        raise ValueError("ours")
