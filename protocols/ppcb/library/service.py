@@ -138,11 +138,12 @@ class Service:
         old = self.settings
         if steps <= old.steps:
             raise ArgumentError(f"this bandit was made for {old.steps:,} contexts: extend it to more, not to {steps:,}")
-        longer = fitting.lasting(old, steps, refreshes=self.held.sums is not None)
-        if self.held.sums is not None:
+        longer = fitting.lasting(old, steps, refreshes=self.held.refreshes)
+        if self.held.refreshes:
             longer = replace(longer, refresh=min(old.refresh or steps, longer.refresh or steps))
         session = self._call({}, "extend", steps)
-        self.held.table = Share(session, self.held.table, old.state_bits).rescale(longer.state_bits).words
+        table = Share(session, self.held.words["table"], old.state_bits)
+        self.held.words["table"] = table.rescale(longer.state_bits).words
         self._settings = longer
 
     def agree_on_name(self) -> str:
@@ -168,7 +169,7 @@ class Service:
         due = held.unrefreshed + len(said) >= (settings.refresh or math.inf)
         program = learn_from(session, state, x, o, settings, said=said)
         session.run(labelled(session, "learn", then_refresh(session, state, program, settings) if due else program))
-        held.table, held.sums = state.table.words, None if state.sums is None else state.sums.words
+        held.words = state.words()
         held.learned += len(said)
         held.unrefreshed = 0 if due else held.unrefreshed + len(said)
 
@@ -199,7 +200,7 @@ class Service:
         given, size = self._settings, self.learn_batch
         steps = given.steps if given.refresh else min(given.steps, given.lasts)
         if (wanted := self.held.learned + count) > steps:
-            most = fitting.most_steps(self.settings, refreshes=self.held.sums is not None)
+            most = fitting.most_steps(self.settings, refreshes=self.held.refreshes)
             cure = f"call extend(steps={min(most, max(wanted, 2 * steps))}) to learn from more"
             if wanted > most:
                 cure = f"{most:,} is the most; make another, of scaled features and a smaller bound or a larger ridge"

@@ -7,10 +7,7 @@ import os
 import re
 import shutil
 import signal
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -34,20 +31,11 @@ from protocols.run.checkpoint import Checkpoint, checkpoint_at, checkpoints
 from protocols.run.folder import reserved
 from protocols.run.keeping import Keep, Stopped
 
+from ...harness import LIMIT, ROOT, awaited, started
 from .runs import normal, of, spectral
 
-ROOT = Path(__file__).resolve().parents[4]
-BUDGET, LIMIT = 14, 60.0
+BUDGET = 14
 SHOWN_AND_HIDDEN = pytest.mark.parametrize("hide", [False, True], ids=["shown", "hidden"])
-
-
-@pytest.fixture(autouse=True)
-def _own_signals() -> Iterator[None]:
-    """What a command in this process changes is put back."""
-    before = {how: signal.getsignal(how) for how in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)}
-    yield
-    for how, handler in before.items():
-        signal.signal(how, handler)
 
 
 def until(stop: int) -> Callable[[int], bool]:
@@ -292,14 +280,8 @@ def test_ctrl_c_keeps_what_a_launch_reached(times: int, tmp_path: Path, capsys: 
     """
     given = ["launch", "linucb-ds", *files_of(normal(3, 6), tmp_path)]
     slow = with_parties_that("time.sleep(0.3)" if times == 1 else "time.sleep(60)", tmp_path, ">= 12")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "protocols", *given], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env={**os.environ, "PYTHONPATH": slow},
-    )  # fmt: skip
-    deadline = time.monotonic() + LIMIT
-    while len(list((tmp_path / "out").rglob("checkpoint-000000010.npz"))) < 2:
-        assert time.monotonic() < deadline, "no checkpoint came"
-        time.sleep(0.01)
+    process = started(*given, path=slow)
+    awaited(lambda: len(list((tmp_path / "out").rglob("checkpoint-000000010.npz"))) == 2)
     process.send_signal(signal.SIGINT)
     assert process.stderr is not None
     assert process.stderr.readline() == "stopping after this pull; Ctrl-C again stops at once\n"
