@@ -85,7 +85,7 @@ class PrivateContextualBandit:
         seed: int | None = None,
         _service: Service | None = None,
     ) -> None:
-        if _service is None:  # else `over`, `load` and `plan` have put the bandit together, and the rest says nothing
+        if _service is None:  # `over`, `load` and `plan` bring their own, whose settings hold
             settings = settings_of(n_arms, dim, eps, policy, alpha, ridge, bound, steps, parties)
             most = arguments.most_unpaid_of(most_unpaid)
             _service = Service(settings, InOneProcess.of(settings.owners, seed), most_unpaid=most)
