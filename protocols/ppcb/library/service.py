@@ -27,7 +27,7 @@ from ..replay import MeteredDealer, choices
 from ..settings import Settings
 from . import fitting
 from .arguments import ArgumentError, check_arms
-from .calls import Hear, Say, choose, learn_from, payer_client, puller_client, then_refresh
+from .calls import Hear, Say, choose, learn_from, payer_client, puller_client
 from .decisions import Holdings
 from .place import Hosting, InOneProcess
 
@@ -167,8 +167,8 @@ class Service:
     def _learn(self, session: Session, x: Share, o: Share, said: np.ndarray) -> None:
         held, state, settings = self.held, self._state(session), replace(self.settings, batch=len(said))
         due = held.unrefreshed + len(said) >= (settings.refresh or math.inf)
-        program = learn_from(session, state, x, o, settings, said=said)
-        session.run(labelled(session, "learn", then_refresh(session, state, program, settings) if due else program))
+        program = learn_from(session, state, x, o, settings, said=said, refreshed=due)
+        session.run(labelled(session, "learn", program))
         held.words = state.words()
         held.learned += len(said)
         held.unrefreshed = 0 if due else held.unrefreshed + len(said)
