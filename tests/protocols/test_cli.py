@@ -6,24 +6,13 @@ import json
 import os
 import signal
 import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from tests.parties.processes import free_port
 
-ROOT = Path(__file__).resolve().parents[2]
-LIMIT = 60
-
-
-def masked(*arguments: str, program: tuple[str, ...] = ("-m", "protocols")) -> subprocess.CompletedProcess[str]:
-    environment = {key: value for key, value in os.environ.items() if key not in ("MASKED_PLACE", "RANK")}
-    return subprocess.run(
-        [sys.executable, *program, *arguments], capture_output=True, text=True, timeout=LIMIT, cwd=ROOT,
-        env=environment, check=False,
-    )  # fmt: skip
+from .harness import LIMIT, awaited, children, finished, started
 
 
 def refused(done: subprocess.CompletedProcess[str], *words: str) -> None:
@@ -36,7 +25,7 @@ def refused(done: subprocess.CompletedProcess[str], *words: str) -> None:
 
 @pytest.mark.parametrize("parties", [2, 3, 5])
 def test_demo_finds_the_best_treatment_and_says_who_learned_it(parties: int) -> None:
-    done = masked("demo", "--parties", str(parties), "--seed", "3")
+    done = finished("demo", "--parties", str(parties), "--seed", "3")
     assert done.returncode == 0, done.stderr
     best = done.stdout.rsplit("best ", 1)[1].strip(". \n")
     for party in range(parties):
@@ -49,7 +38,7 @@ def test_demo_finds_the_best_treatment_and_says_who_learned_it(parties: int) -> 
 @pytest.mark.parametrize("how", [("run",), ("launch",), ("launch", "--transport", "gloo")], ids=" ".join)
 def test_an_operation_gives_the_plaintext_result(how: tuple[str, ...]) -> None:
     command, *rest = how
-    done = masked(command, "argmax", "--size", "7", "--parties", "2", "--steps", "3", "--json", *rest)
+    done = finished(command, "argmax", "--size", "7", "--parties", "2", "--steps", "3", "--json", *rest)
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     assert document["max_error"] == 0
@@ -61,18 +50,18 @@ def test_an_operation_gives_the_plaintext_result(how: tuple[str, ...]) -> None:
 
 def test_material_is_planned_dealt_inspected_used_and_runs_out(tmp_path: Path) -> None:
     plan, home = tmp_path / "plan.json", tmp_path / "material"
-    assert masked("offline", "plan", "argmax", "--parties", "2", "-o", str(plan)).returncode == 0
-    dealt = masked("offline", "deal", str(plan), "--steps", "8", "--block-steps", "2", "--out", str(home))
+    assert finished("offline", "plan", "argmax", "--parties", "2", "-o", str(plan)).returncode == 0
+    dealt = finished("offline", "deal", str(plan), "--steps", "8", "--block-steps", "2", "--out", str(home))
     assert dealt.returncode == 0, dealt.stderr
-    assert "8 of 8 steps are left" in masked("offline", "inspect", str(home / "party-0")).stdout
-    used = masked("launch", "argmax", "--parties", "2", "--material", str(home), "--steps", "3")
+    assert "8 of 8 steps are left" in finished("offline", "inspect", str(home / "party-0")).stdout
+    used = finished("launch", "argmax", "--parties", "2", "--material", str(home), "--steps", "3")
     assert used.returncode == 0, used.stderr
-    assert "4 of 8 steps are left" in masked("offline", "inspect", str(home / "party-1")).stdout
+    assert "4 of 8 steps are left" in finished("offline", "inspect", str(home / "party-1")).stdout
     refused(
-        masked("launch", "argmax", "--parties", "2", "--material", str(home), "--steps", "5"),
+        finished("launch", "argmax", "--parties", "2", "--material", str(home), "--steps", "5"),
         "SignTables", "4 steps of 'argmax/10' are left, 5 wanted", "masked offline deal",
     )  # fmt: skip
-    refused(masked("offline", "deal", str(plan), "--steps", "8", "--out", str(home)), "exists")
+    refused(finished("offline", "deal", str(plan), "--steps", "8", "--out", str(home)), "exists")
 
 
 @pytest.mark.parametrize(
@@ -97,20 +86,20 @@ def test_material_is_planned_dealt_inspected_used_and_runs_out(tmp_path: Path) -
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else str(value),
 )
 def test_a_mistake_is_one_clear_line(arguments: tuple[str, ...], words: tuple[str, ...]) -> None:
-    refused(masked(*arguments), *words)
+    refused(finished(*arguments), *words)
 
 
 def test_help_teaches() -> None:
-    done = masked("--help")
+    done = finished("--help")
     assert done.returncode == 0
     assert "masked launch argmax" in done.stdout
 
 
 def test_torchrun_starts_parties(tmp_path: Path) -> None:
     plan, home = tmp_path / "plan.json", tmp_path / "material"
-    masked("offline", "plan", "product", "--parties", "2", "-o", str(plan))
-    masked("offline", "deal", str(plan), "--steps", "2", "--out", str(home))
-    done = masked(
+    finished("offline", "plan", "product", "--parties", "2", "-o", str(plan))
+    finished("offline", "deal", str(plan), "--steps", "2", "--out", str(home))
+    done = finished(
         "--master-addr", "127.0.0.1", "--master-port", free_port(), "--nproc-per-node", "2",
         "-m", "protocols", "product", "--material", str(home), "--json",
         program=("-m", "torch.distributed.run"),
@@ -122,7 +111,7 @@ def test_torchrun_starts_parties(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("how", ["run", "launch"])
 def test_the_private_bandit_prints_its_contract(how: str) -> None:
-    done = masked(
+    done = finished(
         how, "ppcb", "--data", "synthetic", "--arms", "5", "--dim", "6", "--steps", "40", "--parties", "2",
         "--eps", "0.2", "--seed", "3", "--json",
     )  # fmt: skip
@@ -143,28 +132,18 @@ def test_the_private_bandit_prints_its_contract(how: str) -> None:
 
 def test_the_private_bandit_draws_its_reward_curve(tmp_path: Path) -> None:
     picture = tmp_path / "new" / "reward.png"
-    done = masked("run", "ppcb", "--data", "synthetic", "--steps", "30", "--parties", "2", "--plot", str(picture))
+    done = finished("run", "ppcb", "--data", "synthetic", "--steps", "30", "--parties", "2", "--plot", str(picture))
     assert done.returncode == 0, done.stderr
     assert picture.read_bytes()[:4] == b"\x89PNG"
     assert "puller" in done.stdout and "30 x arm" in done.stdout
     assert "4.511-differentially private" in done.stdout
 
 
-def _parties(launcher: int) -> list[int]:
-    """The process ids of the parties that a launcher has started."""
-    children = Path(f"/proc/{launcher}/task/{launcher}/children").read_text().split()
-    lines = {int(child): Path(f"/proc/{child}/cmdline").read_bytes() for child in children}
-    return [child for child, line in lines.items() if b"\0run\0argmax" in line]
-
-
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 def test_a_party_that_is_ended_is_said_once_and_takes_the_launch_along(how: signal.Signals) -> None:
     """The dealer, which loses that party too, says nothing."""
-    command = [sys.executable, "-m", "protocols", "launch", "argmax", "--parties", "2", "--steps", "1000000"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT) as launcher:
-        deadline = time.monotonic() + LIMIT
-        while len(parties := _parties(launcher.pid)) < 2 and time.monotonic() < deadline:
-            time.sleep(0.01)
+    with started("launch", "argmax", "--parties", "2", "--steps", "1000000") as launcher:
+        parties = awaited(lambda: both if len(both := children(launcher.pid, "run", "argmax")) == 2 else [])
         os.kill(parties[1], how)
         _, said = launcher.communicate(timeout=LIMIT)
     assert launcher.returncode == 2

@@ -114,9 +114,9 @@ def flags_of(given: Any, count: int) -> np.ndarray:
     return np.broadcast_to(flags, (count,))
 
 
-def places_of(given: Any, arms: Sequence[int], count: int | None = None) -> np.ndarray:
-    """Which of the present arms the given ones are, (count,)."""
-    wanted = whole_numbers(given, count, "arms")
+def places_of(given: Any, arms: Sequence[int]) -> np.ndarray:
+    """Which of the present arms the given ones are, one by one."""
+    wanted = whole_numbers(given, None, "arms")
     place = {arm: at for at, arm in enumerate(arms)}
     if unknown := sorted({arm for arm in wanted.tolist() if arm not in place}):
         raise ArgumentError(f"there is no arm {unknown[0]}: the arms are {_listed(arms)}")

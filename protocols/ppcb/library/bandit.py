@@ -85,7 +85,7 @@ class PrivateContextualBandit:
         seed: int | None = None,
         _service: Service | None = None,
     ) -> None:
-        if _service is None:  # else `over`, `load` and `plan` have put the bandit together, and the rest says nothing
+        if _service is None:  # `over`, `load` and `plan` bring their own, whose settings hold
             settings = settings_of(n_arms, dim, eps, policy, alpha, ridge, bound, steps, parties)
             most = arguments.most_unpaid_of(most_unpaid)
             _service = Service(settings, InOneProcess.of(settings.owners, seed), most_unpaid=most)
@@ -242,13 +242,11 @@ class PrivateContextualBandit:
         if contexts is None:
             raise ArgumentError("give a decision_id, or the context of what is learned from")
         rows, _ = self._rows(contexts)
+        if whole in (decisions is None, rewards is None):
+            raise ArgumentError(self._who_pays)
         if not whole:
-            if decisions is not None or rewards is not None:
-                raise ArgumentError(self._who_pays)
             service.learn_given(rows, None)
             return
-        if decisions is None or rewards is None:
-            raise ArgumentError(self._who_pays)
         actions = arguments.whole_numbers(decisions, len(rows), "actions")
         arguments.places_of(actions, self.arms)
         service.learn_given(rows, Pay(actions, arguments.rewards_of(rewards, len(rows))))

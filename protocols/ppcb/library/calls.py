@@ -104,12 +104,13 @@ def choose(
 
 
 def learn_from(
-    session: Session, state: State, x: Share, o: Share, settings: Settings, *, said: np.ndarray
+    session: Session, state: State, x: Share, o: Share, settings: Settings, *, said: np.ndarray, refreshed: bool
 ) -> Rounds[None]:
     """Update the regressions from the rewards of the contexts x.
 
     said: (contexts,) whose one-hot comes from the puller; that of the others is o's.
-    Cost:  as `learn`; a hop from the puller where anything is said.
+    refreshed: afterwards bring the regressions back to the exact sums.
+    Cost:  as `learn`; a hop from the puller where anything is said; 9 rounds more to refresh.
     """
     if said.any():
         given = yield Input(PULLER, (1, int(said.sum()), settings.arms), 0)
@@ -117,12 +118,8 @@ def learn_from(
         words[:, :, said] = given.words
         o = Share(session, words, 0)
     yield from learn(session, state, x, o, _paid(settings), settings)
-
-
-def then_refresh(session: Session, state: State, learning: Rounds[None], settings: Settings) -> Rounds[None]:
-    """Learn, and bring the regressions back to the exact sums.  Cost: 9 rounds more."""
-    yield from learning
-    yield from refresh(session, state, settings)
+    if refreshed:
+        yield from refresh(session, state, settings)
 
 
 def _tell(o: Share, arms: np.ndarray) -> Reveal:

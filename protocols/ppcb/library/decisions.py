@@ -38,18 +38,16 @@ class OpenDecision(NamedTuple):
 
 @dataclass
 class Holdings:
-    """table: shares of [P_a; w_a'], (hosted, 1, arms, dim + 1, dim).  learned: from how many contexts.
+    """words: shares of the regressions as `State.words` names them, each (hosted, 1, arms, dim + 1, dim).
 
-    sums: of [sum x x'; sum r x'], of the same shape, where the regressions are refreshed from them; unrefreshed: how
-    many contexts were learned from since.  calls: how many changed anything here, the failed ones included.
-    name: by which all parties know this bandit on disk, once it was saved.
+    learned: from how many contexts; unrefreshed: from how many since the last refresh.  calls: how many changed
+    anything here, the failed ones included.  name: by which all parties know this bandit on disk, once it was saved.
     """
 
-    table: np.ndarray
+    words: dict[str, np.ndarray]
     arms: tuple[int, ...]
     next_arm: int
     most_unpaid: int
-    sums: np.ndarray | None = None
     unrefreshed: int = 0
     next_decision: int = 0
     learned: int = 0
@@ -60,29 +58,25 @@ class Holdings:
     @classmethod
     def start(cls, session: Session, settings: Settings, most_unpaid: int) -> Holdings:
         """Arms 0 to A - 1, which know nothing."""
-        words = State.start(session, settings).words()
-        return cls(words["table"], tuple(range(settings.arms)), settings.arms, most_unpaid, words.get("sums"))
+        arms = tuple(range(settings.arms))
+        return cls(State.start(session, settings).words(), arms, settings.arms, most_unpaid)
 
     @property
-    def words(self) -> dict[str, np.ndarray]:
-        """The regressions' shares by name."""
-        return {"table": self.table} if self.sums is None else {"table": self.table, "sums": self.sums}
+    def refreshes(self) -> bool:
+        """Whether exact sums are kept, from which the regressions are refreshed."""
+        return "sums" in self.words
 
     def add_arm(self, session: Session, settings: Settings) -> int:
         """A row that starts at I / ridge, and its number."""
         fresh = State.start(session, replace(settings, arms=1)).words()
-        self.table = np.concatenate([self.table, fresh["table"]], axis=2)
-        if self.sums is not None:
-            self.sums = np.concatenate([self.sums, fresh["sums"]], axis=2)
+        self.words = {name: np.concatenate([rows, fresh[name]], axis=2) for name, rows in self.words.items()}
         arm, self.next_arm = self.next_arm, self.next_arm + 1
         self.arms = (*self.arms, arm)
         return arm
 
     def remove_arm(self, place: int) -> None:
         """Forget a row."""
-        self.table = np.delete(self.table, place, axis=2)
-        if self.sums is not None:
-            self.sums = np.delete(self.sums, place, axis=2)
+        self.words = {name: np.delete(rows, place, axis=2) for name, rows in self.words.items()}
         self.arms = tuple(arm for at, arm in enumerate(self.arms) if at != place)
         self.calls += 1
 

@@ -93,8 +93,7 @@ def load_parts(folder: Path, hosted: Sequence[int] | None) -> Kept:
         wanted = [*roles, _PULLER] if roles else []
     else:
         wanted = roles = [f"party-{party}" for party in hosted]
-    numbers = [{int(path.stem.split("-")[1]) for path in checkpoints(folder / role)} for role in wanted]
-    common = set.intersection(*numbers) if numbers else set()
+    common = set.intersection(*(set(_numbered(folder / role)) for role in wanted)) if wanted else set()
     if not common:
         raise ConfigError(f"{folder} holds no bandit with a file for every party: load a folder that `save` wrote")
     done = max(common)
@@ -111,7 +110,7 @@ def load_parts(folder: Path, hosted: Sequence[int] | None) -> Kept:
 
 def _check_homes(homes: Mapping[Path, Mapping[str, np.ndarray]], held: Holdings, *, whole: bool) -> None:
     """Refuse folders of another bandit or of a later state; where all parties are here, drop half a save."""
-    kept = {home: {int(path.stem.split("-")[1]): path for path in checkpoints(home)} for home in homes}
+    kept = {home: _numbered(home) for home in homes}
     complete = set.intersection(*(set(paths) for paths in kept.values()))
     for home, paths in kept.items():
         for number, path in paths.items():
@@ -128,6 +127,10 @@ def _check_homes(homes: Mapping[Path, Mapping[str, np.ndarray]], held: Holdings,
                 path.unlink()
 
 
+def _numbered(home: Path) -> dict[int, Path]:
+    return {int(path.stem.split("-")[1]): path for path in checkpoints(home)}
+
+
 def _shared_afresh(rows: np.ndarray) -> np.ndarray:
     """The same values as rows of fresh noise, the last of which makes the sum right."""
     noise = Prg(fresh_key()).words((rows.shape[0] - 1, *rows.shape[1:]))
@@ -137,7 +140,7 @@ def _shared_afresh(rows: np.ndarray) -> np.ndarray:
 
 def _arrays(held: Holdings, dim: int) -> dict[str, np.ndarray]:
     """Shares of the parties here; one-hots of all open decisions behind each other, since each has its own width."""
-    hosted, decisions = len(held.table), held.open.values()
+    hosted, decisions = len(held.words["table"]), held.open.values()
     x = [decision.x.reshape(hosted, 1, dim) for decision in decisions]
     o = [decision.o.reshape(hosted, -1) for decision in decisions]
     return {
@@ -156,8 +159,8 @@ def _kept(first: Checkpoint, parts: list[Checkpoint], puller: Checkpoint | None,
         )
     shape = len(parts), 1, len(arms), settings.dim + 1, settings.dim
     words = {key: np.concatenate([part.arrays[key] for part in parts]) for key in parts[0].arrays}
-    regressions = [words["table"], words["sums"]] if settings.refresh else [words["table"]]
-    if any(each.shape != shape or each.dtype != np.uint64 for each in regressions):
+    regressions = {name: words[name] for name in ("table", *(["sums"] if settings.refresh else []))}
+    if any(each.shape != shape or each.dtype != np.uint64 for each in regressions.values()):
         raise ValueError("regressions of another shape")
     x, o = words["x"], words["o"]
     opened, at = {}, 0
@@ -167,8 +170,8 @@ def _kept(first: Checkpoint, parts: list[Checkpoint], puller: Checkpoint | None,
         opened[number] = OpenDecision(tuple(then), x[:, index].reshape(len(parts), 1, 1, settings.dim), own, pulled)
         at += len(then)
     held = Holdings(
-        words["table"], arms, facts["next_arm"], facts["most_unpaid"], words["sums"] if settings.refresh else None,
-        facts["unrefreshed"], facts["next_decision"], facts["learned"], first.done, facts["name"], opened,
+        regressions, arms, facts["next_arm"], facts["most_unpaid"], facts["unrefreshed"], facts["next_decision"],
+        facts["learned"], first.done, facts["name"], opened,
     )  # fmt: skip
     ledger = tuple(Entry(**entry) for entry in facts["ledger"])
     return Kept(facts["parties"], settings, held, ledger, Cost(**facts["cost"]))

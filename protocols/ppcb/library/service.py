@@ -28,7 +28,7 @@ from ..replay import choices
 from ..settings import Settings
 from . import fitting
 from .arguments import ArgumentError, check_arms
-from .calls import Hear, Say, choose, learn_from, payer_client, puller_client, then_refresh
+from .calls import Hear, Say, choose, learn_from, payer_client, puller_client
 from .decisions import Holdings
 from .place import Hosting, InOneProcess
 
@@ -139,11 +139,12 @@ class Service:
         old = self.settings
         if steps <= old.steps:
             raise ArgumentError(f"this bandit was made for {old.steps:,} contexts: extend it to more, not to {steps:,}")
-        longer = fitting.lasting(old, steps, refreshes=self.held.sums is not None)
-        if self.held.sums is not None:
+        longer = fitting.lasting(old, steps, refreshes=self.held.refreshes)
+        if self.held.refreshes:
             longer = replace(longer, refresh=min(old.refresh or steps, longer.refresh or steps))
         session = self._call({}, "extend", steps)
-        self.held.table = Share(session, self.held.table, old.state_bits).rescale(longer.state_bits).words
+        table = Share(session, self.held.words["table"], old.state_bits)
+        self.held.words["table"] = table.rescale(longer.state_bits).words
         self._settings = longer
 
     def agree_on_name(self) -> str:
@@ -167,9 +168,9 @@ class Service:
     def _learn(self, session: Session, x: Share, o: Share, said: np.ndarray) -> None:
         held, state, settings = self.held, self._state(session), replace(self.settings, batch=len(said))
         due = held.unrefreshed + len(said) >= (settings.refresh or math.inf)
-        program = learn_from(session, state, x, o, settings, said=said)
-        session.run(labelled(session, "learn", then_refresh(session, state, program, settings) if due else program))
-        held.table, held.sums = state.table.words, None if state.sums is None else state.sums.words
+        program = learn_from(session, state, x, o, settings, said=said, refreshed=due)
+        session.run(labelled(session, "learn", program))
+        held.words = state.words()
         held.learned += len(said)
         held.unrefreshed = 0 if due else held.unrefreshed + len(said)
 
@@ -200,7 +201,7 @@ class Service:
         given, size = self._settings, self.learn_batch
         steps = given.steps if given.refresh else min(given.steps, given.lasts)
         if (wanted := self.held.learned + count) > steps:
-            most = fitting.most_steps(self.settings, refreshes=self.held.sums is not None)
+            most = fitting.most_steps(self.settings, refreshes=self.held.refreshes)
             cure = f"call extend(steps={min(most, max(wanted, 2 * steps))}) to learn from more"
             if wanted > most:
                 cure = f"{most:,} is the most; make another, of scaled features and a smaller bound or a larger ridge"

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 pytest.importorskip("phe", reason="the extra 'paillier' is not installed")
 
 from protocols.cli import main
 
-Output = pytest.CaptureFixture[str]
+from ..harness import Output, document, masked, refused
 
 
 def test_what_the_attackers_find(capsys: Output) -> None:
-    main(["attack", "linucb-ds", "--runs", "3", "--budget", "40", "--arms", "6", "--json"])
-    facts = json.loads(capsys.readouterr().out)
+    facts = document(capsys, "attack linucb-ds --runs 3 --budget 40 --arms 6")
     published, arms_shown, arms_hidden, nothing = (
         facts[head] for head in ("as published", "arms shown", "arms hidden", "from nothing")
     )
@@ -48,7 +45,4 @@ def test_as_text_and_on_a_graph(capsys: Output) -> None:
     ],
 )
 def test_a_mistake_is_one_line_with_the_cure(words: str, said: str, capsys: Output) -> None:
-    with pytest.raises(SystemExit) as stop:
-        main(["attack", "linucb-ds", *words.split()])
-    complained = capsys.readouterr().err
-    assert stop.value.code == 2 and said in complained and complained.count("\n") == 1
+    refused(masked(capsys, "attack linucb-ds", words), said)

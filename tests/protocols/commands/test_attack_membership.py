@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,24 +13,15 @@ from bandits.privacy import eta_per_step
 from protocols.cli import main
 from protocols.commands import attack_membership as attack
 
-Output = pytest.CaptureFixture[str]
+from .. import harness
+from ..harness import Output, masked, refused
+
 SMALL = ["attack", "membership", "--data", "synthetic", "--arms", "4", "--dim", "5", "--steps", "40",
          "--checkpoints", "2", "--runs", "5"]  # fmt: skip
 
 
-@pytest.fixture(autouse=True)
-def own_signals() -> Iterator[None]:
-    """The command takes SIGTERM and SIGHUP for itself: give them back."""
-    before = {how: signal.getsignal(how) for how in (signal.SIGTERM, signal.SIGHUP)}
-    yield
-    for how, handler in before.items():
-        signal.signal(how, handler)
-
-
 def document(capsys: Output, *arguments: str) -> dict[str, Any]:
-    main([*SMALL, *arguments, "--json"])
-    facts: dict[str, Any] = json.loads(capsys.readouterr().out)
-    return facts
+    return harness.document(capsys, *SMALL, *arguments)
 
 
 def test_the_document_has_the_rows_of_the_attacks(capsys: Output) -> None:
@@ -109,9 +97,4 @@ def test_a_plot_is_written(tmp_path: Path, capsys: Output) -> None:
     ],
 )
 def test_a_mistake_is_one_line_with_the_cure(arguments: str, cure: str, capsys: Output) -> None:
-    with pytest.raises(SystemExit) as end:
-        main([*SMALL, *arguments.split()])
-    assert end.value.code == 2
-    said = capsys.readouterr()
-    assert cure in said.err and said.out == ""
-    assert said.err.startswith("usage:") or said.err.count("\n") == 1
+    refused(masked(capsys, *SMALL, arguments), cure)

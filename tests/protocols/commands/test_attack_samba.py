@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +18,14 @@ from protocols.samba.classic.messages import Spec
 from protocols.samba.classic.opening import Seen
 from protocols.samba.classic.run import play_classic
 
-Output = pytest.CaptureFixture[str]
+from .. import harness
+from ..harness import Output, masked, refused
+
 SMALL = ["attack", "samba", "--arms", "5", "--budget", "80", "--runs", "2"]
 
 
 def document(capsys: Output, *arguments: str) -> dict[str, Any]:
-    main([*SMALL, *arguments, "--json"])
-    facts: dict[str, Any] = json.loads(capsys.readouterr().out)
-    return facts
+    return harness.document(capsys, *SMALL, *arguments)
 
 
 def test_comp_recovers_what_a_party_does_not(capsys: Output) -> None:
@@ -91,12 +90,7 @@ def test_all_policies_in_one_mode(capsys: Output) -> None:
     ],
 )
 def test_a_mistake_is_one_line_with_the_cure(arguments: str, cure: str, capsys: Output) -> None:
-    with pytest.raises(SystemExit) as end:
-        main([*SMALL, *arguments.split()])
-    assert end.value.code == 2
-    said = capsys.readouterr()
-    assert cure in said.err and said.out == ""
-    assert said.err.startswith("usage:") or said.err.count("\n") == 1
+    refused(masked(capsys, *SMALL, arguments), cure)
 
 
 def _means(count: int) -> np.ndarray:

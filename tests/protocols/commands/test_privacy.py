@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-import signal
-from collections.abc import Iterator
 
 import pytest
 
@@ -15,16 +12,8 @@ from offline import InsecureSeededDealer
 from protocols.cli import main
 from protocols.commands import privacy
 
-Output = pytest.CaptureFixture[str]
-
-
-@pytest.fixture(autouse=True)
-def own_signals() -> Iterator[None]:
-    """The command takes SIGTERM and SIGHUP for itself: give them back."""
-    before = {how: signal.getsignal(how) for how in (signal.SIGTERM, signal.SIGHUP)}
-    yield
-    for how, handler in before.items():
-        signal.signal(how, handler)
+from .. import harness
+from ..harness import Output, masked, refused
 
 
 @pytest.fixture
@@ -34,8 +23,7 @@ def seeded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def document(capsys: Output, *arguments: str) -> dict[str, object]:
-    main(["privacy", *arguments, "--json"])
-    return json.loads(capsys.readouterr().out)
+    return harness.document(capsys, "privacy", *arguments)
 
 
 def test_the_document_has_the_numbers_of_the_formulas(capsys: Output) -> None:
@@ -123,9 +111,4 @@ def test_an_audit_that_finds_a_leak_says_so_and_fails(capsys: Output, monkeypatc
     ],
 )
 def test_a_mistake_is_one_line_with_the_cure(arguments: str, cure: str, capsys: Output) -> None:
-    with pytest.raises(SystemExit) as end:
-        main(["privacy", *arguments.split()])
-    assert end.value.code == 2
-    said = capsys.readouterr()
-    assert cure in said.err and said.out == ""
-    assert said.err.startswith("usage:") or said.err.count("\n") == 1
+    refused(masked(capsys, "privacy", arguments), cure)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import argparse
 import json
-import signal
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from protocols.cli import main
 from protocols.linucb_ds.command import add_problem, planned
 
-Output = pytest.CaptureFixture[str]
+from .. import harness
+from ..harness import Output, refused
+
+FILES = "--arms-file arms.npy --theta theta.npy"
 CONTRACT = {
     "mode", "budget", "cumulative_reward", "reference_cumulative_reward", "arms", "seconds_per_step", "operations",
     "ledger",
@@ -77,25 +78,12 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def masked(capsys: Output, words: str) -> tuple[int, str, str]:
-    """Exit code, stdout and stderr of a command in this process."""
-    before = {how: signal.getsignal(how) for how in (signal.SIGTERM, signal.SIGHUP)}
-    capsys.readouterr()
-    code: Any = 0
-    try:
-        main(words.replace("FILES", "--arms-file arms.npy --theta theta.npy").split())
-    except SystemExit as stop:
-        code = stop.code
-    finally:
-        for how, handler in before.items():
-            signal.signal(how, handler)
-    said = capsys.readouterr()
-    return code or 0, said.out, said.err
+    """Exit code, stdout and stderr; FILES stands for the good ones of `here`."""
+    return harness.masked(capsys, words.replace("FILES", FILES))
 
 
 def document(capsys: Output, words: str) -> dict[str, Any]:
-    code, out, err = masked(capsys, f"{words} --json")
-    assert code == 0, err
-    return json.loads(out)
+    return harness.document(capsys, words.replace("FILES", FILES))
 
 
 @pytest.mark.parametrize("program", ["linucb-ds", "spectralucb-ds"])
@@ -168,14 +156,11 @@ def test_the_smallest_runs(here: Path, capsys: Output) -> None:
 
 @pytest.mark.parametrize(("words", "said"), MISTAKES)
 def test_a_mistake_is_one_line_with_the_cure(words: str, said: str, here: Path, capsys: Output) -> None:
-    code, out, complained = masked(capsys, f"run linucb-ds {words}")
-    assert code == 2 and said in complained and "Traceback" not in complained
-    assert complained.strip().splitlines()[-1].count("\n") == 0 and not out
+    refused(masked(capsys, f"run linucb-ds {words}"), said)
 
 
 def test_a_broken_launch_says_what_is_wrong(here: Path, capsys: Output) -> None:
-    code, _, complained = masked(capsys, "launch linucb-ds FILES --budget 5 --material nowhere")
-    assert code == 2 and complained.startswith("error: ") and complained.count("\n") == 1
+    refused(masked(capsys, "launch linucb-ds FILES --budget 5 --material nowhere"), "error: ")
 
 
 @pytest.mark.parametrize("program", ["linucb-ds", "spectralucb-ds"])

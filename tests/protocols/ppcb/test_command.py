@@ -24,7 +24,8 @@ from protocols.ppcb.run import Run
 from protocols.ppcb.settings import Settings
 from protocols.run.checkpoint import checkpoints
 
-from ..harness import LIMIT, SMALL, awaited, document, masked, started
+from ..harness import LIMIT, awaited, document, masked, refused, started
+from .commands import SMALL
 
 Output = pytest.CaptureFixture[str]
 
@@ -95,14 +96,6 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").write_text("a file where a folder is wanted")
     return tmp_path
-
-
-def refused(given: tuple[int, str, str], words: str) -> None:
-    code, out, err = given
-    *before, last = err.splitlines()
-    assert code == 2 and out == ""
-    assert "error: " in last and words in last
-    assert not before or before[0].startswith("usage: "), "one line, behind the usage where an option cannot be read"
 
 
 @pytest.mark.parametrize(("options", "words"), MISTAKES, ids=[options for options, _ in MISTAKES])

@@ -24,7 +24,8 @@ from protocols.ppcb.run import Run
 from protocols.ppcb.settings import Division, Policy, Settings, Variant
 from protocols.run.checkpoint import Checkpoint, checkpoint_at, checkpoints
 
-from ..harness import LIMIT, SMALL, Struck, awaited, document, masked, roles, started
+from ..harness import LIMIT, awaited, document, masked, started
+from .commands import SMALL, Struck, roles
 from .runs import ENVIRONMENT, SEED, name_of, played, settings
 
 Output = pytest.CaptureFixture[str]

@@ -18,7 +18,8 @@ from protocols.cli import main
 from protocols.run.folder import reserved
 from tests.parties.processes import free_port
 
-from ..harness import LIMIT, ROOT, SMALL
+from ..harness import LIMIT, ROOT
+from .commands import SMALL
 
 
 def torchrun(cwd: Path, *options: str) -> subprocess.CompletedProcess[str]:

@@ -13,7 +13,8 @@ import pytest
 from mpc import ConfigError
 from protocols.run.folder import check_picture, reserved
 
-from ..harness import ROOT, SMALL, masked
+from ..harness import ROOT, masked
+from ..ppcb.commands import SMALL
 
 Output = pytest.CaptureFixture[str]
 

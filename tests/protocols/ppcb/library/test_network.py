@@ -1,0 +1,141 @@
+"""The same class as one party's end of a network: over tcp, with dealt material, and where calls differ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mpc.client import serve
+from mpc.errors import ConfigError, Desync, OutOfMaterial
+from mpc.net.joining import listen
+from mpc.net.tcp import Tcp, TcpClient
+from mpc.session import Session
+from offline import Store, StoreSource, deal
+from protocols.ppcb import Hear, PrivateContextualBandit, Say, payer_client, puller_client
+from protocols.ppcb.play import split
+from tests.parties.threads import TOKEN, over_tcp, side_by_side, values
+
+from .runs import CLOSE, X, made, regressions, taught
+
+ENDS: dict[str, Any] = {"n_arms": 4, "dim": 8, "eps": 0.2}
+
+
+def test_the_same_class_is_one_partys_end_of_a_network(tmp_path: Path) -> None:
+    """Three parties, the puller and the payer over tcp; the joined shares are what a plaintext learner gets."""
+    blocks = split(X, 3)
+    heard: list[tuple[np.ndarray, Any]] = []
+
+    def party(session: Session) -> PrivateContextualBandit:
+        own = blocks[session.hosted[0]]
+        bandit = PrivateContextualBandit.over(session, **ENDS)
+        first = bandit.predict(own[0])
+        second = bandit.predict(own[1:4], eligible=[0, 2], reveal_propensity=True)
+        assert first.arm is None and second.arm is None and second.decision_id.tolist() == [1, 2, 3]
+        bandit.learn(decision_id=[3, 0], overridden=[True, False])
+        bandit.learn(own[4:6])
+        assert [(entry.role, entry.count) for entry in bandit.ledger] == [("puller", 4), ("puller", 3), ("everyone", 1)]
+        bandit.save(tmp_path)
+        again = PrivateContextualBandit.load(tmp_path, session=session)
+        assert again.add_arm() == 4
+        again.learn(decision_id=1)
+        again.forget(2)
+        with pytest.raises(ConfigError, match="leave them out here"):
+            again.learn(own[5], 1, 1.0)
+        return again
+
+    def puller() -> Any:
+        calls = [Hear(), Hear(3, propensity=True), Say([1], range(4)), Say([3, 3], range(4))]
+        return puller_client(calls, lambda arms, ties: heard.append((arms, ties)))
+
+    def payer() -> Any:
+        return payer_client([[1.0, 0.5], [0.25, 1.0], 1.0])
+
+    bandits = values(over_tcp(3, party, clients={"puller": puller, "payer": payer}))[:3]
+    (first, none), (second, ties) = heard
+    assert none is None and ties.tolist() == [2, 2, 2] and set(second) <= {0, 2}
+    arms = np.array([1, first[0], 3, 3, second[0]])
+    expected = taught(X[[3, 0, 4, 5, 1]], arms, np.array([1.0, 0.5, 0.25, 1.0, 1.0]), 5)
+    assert np.abs(regressions(*bandits) - expected).max() < CLOSE
+    assert bandits[0].unpaid == ()
+
+
+def test_parties_whose_calls_differ_find_out() -> None:
+    def party(eligible: list[int]) -> Callable[[Session], Any]:
+        return lambda session: PrivateContextualBandit.over(session, **ENDS).predict(np.zeros(4), eligible)
+
+    clients = {"puller": lambda: puller_client([Hear()], lambda *_: None), "payer": lambda: payer_client([])}
+    ended = over_tcp(2, {0: party([0, 1]), 1: party([0, 2])}, clients=clients)
+    assert any(isinstance(one.error, Desync) for one in ended[:2])
+
+
+def _forgets(number: int) -> Callable[[PrivateContextualBandit], Any]:
+    return lambda bandit: bandit.forget(number)
+
+
+@pytest.mark.parametrize(
+    ("calls", "changes"),
+    [
+        ([_forgets(0), _forgets(1)], [{}, {}]),
+        ([lambda b: b.remove_arm(0), lambda b: b.remove_arm(1)], [{}, {}]),
+        ([lambda b: b.extend(20_000), lambda b: b.extend(30_000)], [{}, {}]),
+        ([lambda b: None, lambda b: None], [{}, {"ridge": 2.0}]),
+        ([lambda b: None, lambda b: None], [{}, {"most_unpaid": 3}]),
+    ],
+    ids=["forget", "remove_arm", "extend", "ridge", "most_unpaid"],
+)
+def test_calls_without_a_round_are_compared_in_the_next(calls: list[Any], changes: list[dict[str, Any]]) -> None:
+    def party(own: Any, change: dict[str, Any]) -> Callable[[Session], Any]:
+        def run(session: Session) -> None:
+            bandit = PrivateContextualBandit.over(session, **{**ENDS, **change})
+            if not change and not changes[1]:
+                bandit.predict(np.zeros((2, 4)))
+            own(bandit)
+            bandit.predict(np.zeros(4))
+
+        return run
+
+    hear = [Hear()] if changes[1] else [Hear(2), Hear()]
+    clients = {"puller": lambda: puller_client(hear, lambda *_: None), "payer": lambda: payer_client([])}
+    ended = over_tcp(2, {at: party(calls[at], changes[at]) for at in range(2)}, clients=clients)
+    assert any(isinstance(one.error, Desync) for one in ended[:2])
+
+
+def test_dealt_material_follows_the_plan_of_a_cycle(tmp_path: Path) -> None:
+    """Two cycles of two contexts from stores; a call that is not planned is refused."""
+    plan = made(seed=None).plan(2)
+    deal(plan, 3, tmp_path)
+    listeners = [listen() for _ in range(2)]
+    addresses = [sock.getsockname() for sock in listeners]
+    blocks, heard = split(X, 2), []
+
+    def party(node: int) -> Any:
+        transport = Tcp.join(node, addresses, token=TOKEN, clients=2, listener=listeners[node], timeout=20.0)
+        with Session(transport, StoreSource(Store(tmp_path / f"party-{node}")), roles=("puller", "payer")) as session:
+            bandit = PrivateContextualBandit.over(session, **ENDS)
+            for cycle in range(2):
+                told = bandit.predict(blocks[node][2 * cycle : 2 * cycle + 2])
+                bandit.learn(decision_id=told.decision_id)
+            with pytest.raises(OutOfMaterial, match="the plan of 'library'"):
+                bandit.predict(blocks[node][4])
+            return bandit
+
+    def client(node: int, program: Any) -> Any:
+        return serve(TcpClient.join(node, addresses, token=TOKEN, timeout=20.0), program)
+
+    calls = [lambda node=node: party(node) for node in range(2)]
+    calls += [
+        lambda: client(2, puller_client([Hear(2)] * 2, lambda arms, _: heard.append(arms))),
+        lambda: client(3, payer_client([[1.0, 0.0], [0.5, 1.0]])),
+    ]
+    bandits = values(side_by_side(*calls)[:2])
+    arms = np.concatenate(heard)
+    assert np.abs(regressions(*bandits) - taught(X[:4], arms, np.array([1.0, 0.0, 0.5, 1.0]))).max() < CLOSE
+
+
+def test_a_session_of_all_parties_needs_no_end(simulate: Callable[..., Session]) -> None:
+    with pytest.raises(ConfigError, match="without `over`"):
+        PrivateContextualBandit.over(simulate(2), **ENDS)

@@ -1,0 +1,146 @@
+"""A loaded bandit goes on; each party's file has its own shares alone, and files of others are refused."""
+
+from __future__ import annotations
+
+import shutil
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mpc.errors import ConfigError
+from protocols.ppcb import PrivateContextualBandit
+
+from .runs import CLOSE, OUTCOMES, X, made, regressions, saved
+
+
+def test_a_loaded_bandit_goes_on_as_the_saved_one(tmp_path: Path) -> None:
+    first = saved(tmp_path)
+    second = PrivateContextualBandit.load(tmp_path, seed=5)
+    assert list(second.ledger) == list(first.ledger) and second.cost == first.cost
+    assert (second.arms, second.unpaid, second.learned) == (first.arms, first.unpaid, first.learned)
+    outcomes = []
+    for bandit in (first, second):
+        bandit.learn(decision_id=[4, 1, 0], reward=[1.0, 0.5, 0.0])
+        bandit.learn(decision_id=2, reward=0.25, action=4)
+        outcomes.append((bandit.predict(X[40:60]).arm.tolist(), bandit.add_arm()))
+    assert outcomes[0] == outcomes[1]
+    assert np.abs(regressions(first) - regressions(second)).max() < CLOSE
+    second.save(tmp_path)
+    assert PrivateContextualBandit.load(tmp_path).unpaid == (3, *range(5, 25))
+    with pytest.raises(ConfigError, match="later state"):
+        first.save(tmp_path)
+
+
+def test_a_party_file_holds_that_partys_shares_alone(tmp_path: Path) -> None:
+    held = saved(tmp_path)._service.held
+    paths, rows = sorted(tmp_path.glob("*/*.npz")), list[dict[str, np.ndarray]]()
+    assert [path.parent.name for path in paths] == ["party-0", "party-1", "puller"]
+    for path in paths:
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600 and stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    for party, path in enumerate(paths[:2]):
+        with np.load(path) as kept:
+            assert set(kept.files) == {"facts", "table", "x", "o"}
+            rows.append({name: kept[name] for name in ("table", "x", "o")})
+        assert held.words["table"][1 - party].tobytes()[:64] not in path.read_bytes()
+    table, x = (np.concatenate([row[name] for row in rows]) for name in ("table", "x"))
+    assert (table.sum(axis=0) == held.words["table"].sum(axis=0)).all()
+    assert (x.sum(axis=0) == np.concatenate([one.x.sum(axis=0)[0] for one in held.open.values()])).all()
+
+
+def test_no_file_follows_from_the_seed(tmp_path: Path) -> None:
+    """Two bandits of one seed hold the same shares, and write others that add up to the same."""
+    tables = []
+    for name in ("a", "b"):
+        bandit = made()
+        bandit.partial_fit(np.arange(8) % 4, OUTCOMES[np.arange(8), np.arange(8) % 4], X[:8])
+        bandit.save(tmp_path / name)
+        kept = [np.load(next((tmp_path / name / f"party-{party}").glob("*.npz")))["table"] for party in range(2)]
+        tables.append((bandit._service.held.words["table"], np.concatenate(kept)))
+    (held, first), (again, second) = tables
+    assert (held == again).all(), "the masks follow from the seed"
+    assert (first.sum(axis=0) == held.sum(axis=0)).all() and (second.sum(axis=0) == held.sum(axis=0)).all()
+    for party in range(2):
+        assert (first[party] != second[party]).all() and (first[party] != held[party]).all()
+
+
+def cut_short(bandit: PrivateContextualBandit, folder: Path, *, calls: int) -> None:
+    """Save after so many calls, and die after party 0's file."""
+    bandit._service.held.calls += calls
+    bandit.save(folder)
+    for role in ("party-1", "puller"):
+        sorted((folder / role).glob("*.npz"))[-1].unlink()
+
+
+def test_half_a_save_is_dropped_and_another_state_is_not_written_over(tmp_path: Path) -> None:
+    first = saved(tmp_path)
+    second = PrivateContextualBandit.load(tmp_path)
+    cut_short(first, tmp_path, calls=0)
+    second.learn(decision_id=0, reward=1.0)
+    second.save(tmp_path)
+    again = PrivateContextualBandit.load(tmp_path)
+    assert again.learned == 21 and np.abs(regressions(again) - regressions(second)).max() == 0
+    third = PrivateContextualBandit.load(tmp_path)
+    third.save(tmp_path)
+    cut_short(third, tmp_path, calls=3)
+    again = PrivateContextualBandit.load(tmp_path)
+    cut_short(again, tmp_path, calls=0)
+    assert np.abs(regressions(PrivateContextualBandit.load(tmp_path)) - regressions(third)).max() == 0
+    with pytest.raises(ConfigError, match="later state"):
+        second.save(tmp_path)
+
+
+def _cut(folder: Path) -> None:
+    path = next((folder / "party-1").glob("*.npz"))
+    path.write_bytes(path.read_bytes()[:-200])
+
+
+def _flipped(folder: Path) -> None:
+    path = next((folder / "party-1").glob("*.npz"))
+    raw = bytearray(path.read_bytes())
+    raw[len(raw) // 2] ^= 1
+    path.write_bytes(bytes(raw))
+
+
+def _swapped(folder: Path) -> None:
+    shutil.copy(next((folder / "party-0").glob("*.npz")), next((folder / "party-1").glob("*.npz")))
+
+
+def _foreign(folder: Path) -> None:
+    saved(folder / "other")
+    shutil.copy(next((folder / "other/party-1").glob("*.npz")), next((folder / "party-1").glob("*.npz")))
+
+
+@pytest.mark.parametrize(
+    ("harm", "words"),
+    [
+        (_cut, "damaged"),
+        (_flipped, "damaged"),
+        (_swapped, "party-1.* is not of this bandit and role"),
+        (_foreign, "party-1.* is not of this bandit and role"),
+        (lambda folder: shutil.rmtree(folder / "party-1"), "has 2 parties, files of 1"),
+        (lambda folder: shutil.rmtree(folder / "puller"), "a file for every party"),
+    ],
+    ids=["cut", "flipped", "swapped", "foreign", "lost", "no puller"],
+)
+def test_files_that_do_not_belong_are_refused(harm: Callable[[Path], None], words: str, tmp_path: Path) -> None:
+    saved(tmp_path)
+    harm(tmp_path)
+    with pytest.raises(ConfigError, match=words):
+        PrivateContextualBandit.load(tmp_path)
+
+
+def test_a_save_that_was_cut_short_leaves_the_one_before(tmp_path: Path) -> None:
+    bandit = saved(tmp_path)
+    bandit.learn(decision_id=0, reward=1.0)
+    bandit.save(tmp_path)
+    sorted((tmp_path / "party-1").glob("*.npz"))[-1].unlink()
+    assert PrivateContextualBandit.load(tmp_path).unpaid == (0, 1, 2, 3, 4)
+
+
+def test_another_bandits_folder_is_not_written_over(tmp_path: Path) -> None:
+    saved(tmp_path)
+    with pytest.raises(ConfigError, match="another bandit"):
+        made().save(tmp_path)
