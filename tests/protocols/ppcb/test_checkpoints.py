@@ -15,10 +15,9 @@ from bandits.environments import synthetic_linear
 from mpc import ConfigError
 from protocols.ppcb.run import Run
 from protocols.ppcb.settings import Division, Policy, Settings, Truncation, Variant
-from protocols.ppcb.simulate import Simulation, simulate
-from protocols.run.checkpoint import Checkpoint, checkpoint_at, checkpoints, latest
+from protocols.run.checkpoint import Checkpoint, checkpoint_at, checkpoints
 
-from .runs import ENVIRONMENT, SEED, name_of, settings
+from .runs import ENVIRONMENT, SEED, Simulation, latest, name_of, settings, simulate
 
 CHANGES: list[dict[str, Any]] = [
     {},
@@ -143,7 +142,7 @@ def test_a_checkpoint_of_another_run_is_refused(
 
 
 def test_no_checkpoint_to_go_on_from(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"there is no checkpoint in .*: run without --resume"):
+    with pytest.raises(ConfigError, match=r"there is no checkpoint in .*: the run reached its end, or never started; run without --resume"):
         latest(tmp_path / "nowhere")
     with pytest.raises(ConfigError, match=r"there is no checkpoint .*: run without --resume"):
         Checkpoint.load(checkpoint_at(tmp_path, 3))

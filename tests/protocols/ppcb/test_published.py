@@ -14,9 +14,8 @@ from mpc.ledger import Entry
 from mpc.prg import KEY_BYTES, Prg
 from protocols.ppcb.program import PULLER
 from protocols.ppcb.settings import Division, Settings, Truncation, Variant
-from protocols.ppcb.simulate import Simulation
 
-from .runs import ENVIRONMENT, SEED, exact, finished, played, settings, shortfalls
+from .runs import ENVIRONMENT, SEED, Simulation, exact, finished, played, settings, shortfalls
 
 PUBLISHED = Variant.PUBLISHED
 

@@ -19,13 +19,13 @@ from mpc.errors import MaskedError
 from offline import InsecureSeededDealer
 from protocols.ppcb.clients import World
 from protocols.ppcb.play import Play, feature_blocks, share_contexts, split
-from protocols.ppcb.program import PAYER, PULLER
 from protocols.ppcb.settings import Argmax, Division, Policy, Settings, Truncation, Variant
-from protocols.ppcb.simulate import Simulation
 
 from .runs import (
     ENVIRONMENT,
     Parts,
+    Simulation,
+    clients_of,
     error,
     finished,
     name_of,
@@ -234,9 +234,7 @@ def test_scores_as_large_as_they_can_be_do_not_wrap(parties: int) -> None:
     episode = Episode(np.concatenate([np.repeat(small, 100, axis=0), unit]), np.ones((101, 1)))
     given = Settings(arms=1, dim=8, owners=parties, division=Division.TABLE_NEWTON, steps=101)
     world = World([episode], given)
-    session = Session.simulate(
-        parties, InsecureSeededDealer(parties, 1), clients={PULLER: world.puller(), PAYER: world.payer()}
-    )
+    session = Session.simulate(parties, InsecureSeededDealer(parties, 1), clients=clients_of(world))
     play, twin, largest = Play(session, given), LinearBandit(1, 1, 8), 0.0
     for contexts in world.contexts:
         play.turn(split(contexts, parties))

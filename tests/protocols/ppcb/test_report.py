@@ -15,16 +15,14 @@ from bandits.environments import Episode
 from mpc import RangeError
 from mpc.correlations import ProductMask, SquareMask
 from mpc.ring import Bilinear
-from protocols.ppcb import plots
-from protocols.ppcb.plots import reward_curve
-from protocols.ppcb.report import text
+from protocols.ppcb.report import reward_curve, text
 from protocols.ppcb.run import Difference, Run, baselines_of
-from protocols.ppcb.simulate import simulate
+from protocols.run import plots
 from protocols.run.checkpoint import checkpoints
 from protocols.run.sources import warm_up
 
 from ..harness import ROOT
-from .runs import ENVIRONMENT, SEED, paying, played, settings
+from .runs import ENVIRONMENT, SEED, paying, played, settings, simulate
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +75,8 @@ def test_an_import_is_no_time_of_a_step() -> None:
 import sys
 from bandits.environments import synthetic_linear
 from protocols.ppcb.settings import Settings
-from protocols.ppcb.simulate import Simulation, simulate
+from protocols.run.simulate import Simulation
+from tests.protocols.ppcb.runs import simulate
 
 class Seen(Exception): pass
 
