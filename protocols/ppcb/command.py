@@ -12,10 +12,8 @@ from typing import Any, TypeVar
 
 from bandits.environments import DATA_SETS, Environment
 from mpc.errors import ConfigError
-from offline import Plan
 
 from ..run.command import System
-from ..run.command import register as register_system
 from ..run.folder import Keep
 from ..run.notes import notes_of
 from ..run.program import Program
@@ -24,7 +22,7 @@ from ..run.report import Report
 from .clients import Tally, pulled
 from .program import PAYER, PULLER
 from .report import report
-from .run import Bandit, Run, chosen_for
+from .run import Bandit, Run
 from .settings import Argmax, Division, Policy, Settings, Truncation, Variant
 
 _EXAMPLES = """examples:
@@ -46,13 +44,16 @@ class PPCB(System):
     about = "The private contextual bandit, on a data set: {more}."
     examples, draws_reference = _EXAMPLES, False
 
-    def add_options(self, parser: ArgumentParser, *, processes: bool) -> None:
-        """Data, length and settings."""
-        run = parser.add_argument_group("the run")
-        run.add_argument("--data", default="digits", help=f"{', '.join(DATA_SETS)} (digits)")
-        run.add_argument("--data-dir", type=Path, help="the folder with the files of a data set that is not embedded")
-        add_steps(run)
+    def add_problem(self, parser: ArgumentParser) -> None:
+        """The length of a run, on which its state bits and refreshes depend, and settings."""
+        parser.add_argument("--steps", type=int, default=500, help="contexts to decide on, in each replica (500)")
         add_settings(parser)
+
+    def add_options(self, parser: ArgumentParser, *, processes: bool) -> None:
+        """The data."""
+        data = parser.add_argument_group("the data")
+        data.add_argument("--data", default="digits", help=f"{', '.join(DATA_SETS)} (digits)")
+        data.add_argument("--data-dir", type=Path, help="the folder with the files of a data set that is not embedded")
 
     def check(self, options: Namespace) -> None:
         """What argparse does not know."""
@@ -76,6 +77,11 @@ class PPCB(System):
         made.options = options_of(options)
         return made
 
+    def planned(self, options: Namespace) -> Bandit:
+        """No data is needed to plan."""
+        settings = settings_of(options).for_run(options.parties, options.steps)
+        return Bandit(settings, options.parties, -(-options.steps // settings.batch) * settings.batch)
+
     def running(self, program: Program[Any], keep: Keep | None) -> Callable[[int], str]:
         """The reward so far, and what a decision costs."""
         assert isinstance(program, Bandit)
@@ -95,27 +101,6 @@ class PPCB(System):
     def report(self, options: Namespace, program: Program[Any], run: Run) -> Report:
         """Beside the twin."""
         return report(run)
-
-
-def register(run: Any, launch: Any) -> None:
-    """Add `ppcb` to the programs of `run` and `launch`."""
-    register_system(PPCB(), run, launch)
-
-
-def planned(options: Namespace) -> Plan:
-    """The plan of a run of this length, which decides on state bits and refreshes; says what follows."""
-    settings = settings_of(options).for_run(options.parties, options.steps)
-    program = Bandit(settings, options.parties, -(-options.steps // settings.batch) * settings.batch)
-    print(
-        f"a run of {options.steps:,} steps has {chosen_for(settings)}: it draws {program.draws():,} steps of this "
-        f"plan, dealt by 'masked offline deal {options.out} --steps {program.draws()} --out DIR'"
-    )
-    return rehearse(program).plan
-
-
-def add_steps(parser: Any) -> None:
-    """The length of a run, on which its state bits and refreshes depend."""
-    parser.add_argument("--steps", type=int, default=500, help="contexts to decide on, in each replica (500)")
 
 
 def add_settings(parser: ArgumentParser) -> None:
@@ -147,7 +132,7 @@ def add_settings(parser: ArgumentParser) -> None:
 
 
 def settings_of(options: Namespace) -> Settings:
-    """Settings from `add_settings` and `add_steps`."""
+    """Settings from these options."""
     if options.steps < 1:
         raise ConfigError(f"at least 1 step, not {options.steps}")
     if options.parties < 2:
