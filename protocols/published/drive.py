@@ -1,4 +1,4 @@
-"""Runs participants: all of them in one process, or one over links to the others.  Knows bytes and clocks; no content."""
+"""Runs participants: all in one process, or one of them over links to the others.  Knows bytes, clocks; no content."""
 
 from __future__ import annotations
 

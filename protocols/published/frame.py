@@ -73,9 +73,7 @@ class Frame:
             name = f"kind {number}" if kind is None else kind.name
             raise Desync(f"{sender} sent {name} where {_names(kinds)} is due: run the same release everywhere")
         if len(raw) - size != length:
-            raise Desync(
-                f"{sender} sent {len(raw) - size} of {length} bytes of {kind.name}: the message is truncated"
-            )
+            raise Desync(f"{sender} sent {len(raw) - size} of {length} bytes of {kind.name}: the message is truncated")
         return Message(kind, sender, raw[size:], tuple(fields))
 
 

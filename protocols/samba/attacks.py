@@ -17,8 +17,8 @@ from bandits.samba.coins import PointCoins
 from mpc.rounds import Input, Request
 
 from .classic.messages import Spec
-from .classic.opening import Seen
 from .classic.run import play_classic
+from .classic.selecting import Seen
 from .mpc.settings import CHANCE_BITS, Settings
 from .mpc.simulate import Simulation
 

@@ -16,8 +16,8 @@ from bandits.samba import BernoulliArms
 from protocols.cli import main
 from protocols.samba.attacks import Game, attack_classic, attack_mpc
 from protocols.samba.classic.messages import Spec
-from protocols.samba.classic.opening import Seen
 from protocols.samba.classic.run import play_classic
+from protocols.samba.classic.selecting import Seen
 
 Output = pytest.CaptureFixture[str]
 SMALL = ["attack", "samba", "--arms", "5", "--budget", "80", "--runs", "2"]

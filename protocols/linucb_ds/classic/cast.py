@@ -1,9 +1,9 @@
 """Which participant is given what, and what it then plays, in this process or in one of its own.
 
-    DO    has  arms, constants, theta
-    DC    has  the budget
-    P     has  the seed of its coins
-    Comp  has  nothing
+DO    has  arms, constants, theta
+DC    has  the budget
+P     has  the seed of its coins
+Comp  has  nothing
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What the four participants send each other, as bytes of fixed sizes.  Knows layouts and keys; no protocol.
 
-    head: magic, version, kind, fingerprint of the key that ciphertexts belong to (or zeros), length of the rest
+head: magic, version, kind, fingerprint of the key that ciphertexts belong to (or zeros), length of the rest
 """
 
 from __future__ import annotations
