@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from . import ring
-from .errors import ConfigError, RangeError, told_to_peers
+from .errors import ConfigError, RangeError, Told, told_to_peers
 from .prg import Prg, fresh_key
 
 
@@ -123,7 +123,7 @@ class ClientLink(Protocol):
     def receive(self, count: int, what: str) -> np.ndarray:
         """(parties, count) bytes, row p from party p."""
 
-    def close(self, reason: str = "") -> None:
+    def close(self, reason: Told | None = None) -> None:
         """Leave; with a reason, tell the parties why first."""
 
 

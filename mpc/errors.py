@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+DEALER = -1
+"""The peer that a PeerLost names where it is the dealer, who is no node."""
+
 
 class MaskedError(Exception):
-    """Base of all errors of this project."""
+    """Base of all errors of this project.
+
+    witness: whether another process failed, and this one only saw it or was told.  reporter: the node that told it.
+    """
+
+    witness: bool = False
+    reporter: int | None = None
 
 
 class ConfigError(MaskedError):
@@ -15,16 +26,40 @@ class RangeError(MaskedError, ValueError):
     """A value does not fit the range that was declared for it."""
 
 
+class ProcessFailed(ConfigError):
+    """A launched process failed, and with it the run.
+
+    name, node: which.  code: its exit code, negative where a signal ended it.  kind, peer, witness: the error that it
+    gave a record of, the peer that this named and whether it only saw another's end; where it gave none, "", None and
+    False.
+    """
+
+    def __init__(
+        self, message: str, *, name: str, node: int, code: int, kind: str = "", peer: int | None = None,
+        witness: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(message)
+        self.name, self.node, self.code = name, node, code
+        self.kind, self.peer, self.witness = kind, peer, witness
+
+
 class Desync(MaskedError):
     """Two parties are at different places, or run different programs."""
 
+    def __init__(self, message: str, *, reporter: int | None = None) -> None:
+        super().__init__(message)
+        self.witness, self.reporter = reporter is not None, reporter
+
 
 class PeerLost(MaskedError):
-    """A party died, closed its connection, or stayed silent beyond the timeout."""
+    """A party died, closed its connection, or stayed silent beyond the timeout.
 
-    def __init__(self, message: str, *, peer: int) -> None:
+    peer: its node.  witness: true, but where the peer is none of the processes that were launched together.
+    """
+
+    def __init__(self, message: str, *, peer: int, witness: bool = True, reporter: int | None = None) -> None:
         super().__init__(message)
-        self.peer = peer
+        self.peer, self.witness, self.reporter = peer, witness, reporter
 
 
 class OutOfMaterial(MaskedError):
@@ -35,10 +70,22 @@ class StoreRefused(MaskedError):
     """A material store is damaged, foreign, rolled back or in use."""
 
 
-def told_to_peers(error: BaseException) -> str:
-    """What the others hear of an error that stops a process: its kind, and its text where no value can be in it.
+@dataclass(frozen=True)
+class Told:
+    """What a node's peers hear of the error that stops it: its kind, its text, whom it names, who told it that."""
+
+    kind: str
+    text: str = ""
+    peer: int | None = None
+    reporter: int | None = None
+
+
+def told_to_peers(error: BaseException) -> Told:
+    """What the others hear of an error that stops a process: its text only where no value can be in it.
 
     A RangeError may say by how much its owner's value missed a bound; that is for the owner alone.
     """
     kind = type(error).__name__
-    return f"{kind}: {error}" if isinstance(error, MaskedError) and not isinstance(error, RangeError) else kind
+    if not isinstance(error, MaskedError) or isinstance(error, RangeError):
+        return Told(kind)
+    return Told(kind, str(error), error.peer if isinstance(error, PeerLost) else None, error.reporter)

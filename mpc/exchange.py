@@ -62,6 +62,7 @@ class Exchange:
         listener: Listener | None,
     ) -> None:
         self.round = 0
+        self._framed = 0  # bytes of headers that are booked; those of the start are booked with the first round
         self._session = session
         self._transport = transport
         self._parties = transport.parties
@@ -212,7 +213,8 @@ class Exchange:
         total.sent_bytes += known.sent
         total.opened_bytes += known.opened
         total.client_hops += known.hops
-        total.frame_bytes = self._transport.frame_bytes
+        total.frame_bytes += self._transport.frame_bytes - self._framed
+        self._framed = self._transport.frame_bytes
         in_round = {}
         for request, node, (start, stop) in zip(requests, known.to, known.spans):
             for cost in request.labels:

@@ -1,7 +1,7 @@
-"""Local party processes: spawn them, watch them, bring all down with the first error.  Knows processes; no protocol.
+"""Local party processes: start them, bring all down with the first error.  Knows places and names; no protocol.
 
 A launched process finds its place in the environment, and so does one that torchrun started; `join` turns either
-into a transport.
+into a transport.  What a process ended of it tells its launcher as a record; see `children`.
 """
 
 from __future__ import annotations
@@ -9,32 +9,35 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 import secrets
-import signal
-import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import IO
 
+from .children import NOTE, Child, Record, stop, watch
 from .client import ClientLink
 from .errors import ConfigError, MaskedError
 from .net.joining import listen_in_kernel
 from .net.tcp import Tcp, TcpClient
 from .net.transport import DEFAULT_TIMEOUT, Transport, check_timeout
 
+__all__ = [
+    "NOTE", "Place", "end_with_launcher", "join", "join_as_client", "launch", "own_command", "party_main", "place",
+    "tell_launcher",
+]  # fmt: skip
+
 _PLACE = "MASKED_PLACE"
 _GRACE = 3.0
-NOTE = "note: "
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a launched process belongs; travels as JSON in its environment."""
+    """Where a launched process belongs; travels as JSON in its environment.
+
+    names: of all nodes, as every error calls them.  record: the pipe that takes what this process ends of.
+    """
 
     node: int
     parties: int
@@ -46,12 +49,15 @@ class Place:
     lifeline: int = -1
     rendezvous: str = ""
     timeout: float = DEFAULT_TIMEOUT
+    names: tuple[str, ...] = ()
+    record: int = -1
 
 
 def place() -> Place | None:
     """This process's place, if a launcher or torchrun started it."""
     if raw := os.environ.get(_PLACE):
-        return Place(**json.loads(raw))
+        given = json.loads(raw)
+        return Place(**{**given, "names": tuple(given["names"])})
     if {"RANK", "WORLD_SIZE", "MASTER_ADDR"} <= os.environ.keys():
         return Place(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), "gloo", token="")
     return None
@@ -72,14 +78,16 @@ def join(timeout: float | None = None, *, clients: int = 0) -> Transport:
 
         if not here.rendezvous:
             return Gloo(clients=clients, timeout=limit)
-        return Gloo(init_method=here.rendezvous, party=here.node, parties=here.parties, timeout=limit)
+        return Gloo(init_method=here.rendezvous, party=here.node, parties=here.parties, timeout=limit,
+                    names=here.names)  # fmt: skip
     import socket
 
     listener = socket.socket(fileno=here.listener) if here.listener >= 0 else None
     addresses = [(host, port) for host, port in here.addresses]
     return Tcp.join(
-        here.node, addresses, token=bytes.fromhex(here.token), clients=here.clients, listener=listener, timeout=limit
-    )
+        here.node, addresses, token=bytes.fromhex(here.token), clients=here.clients, listener=listener, timeout=limit,
+        names=here.names,
+    )  # fmt: skip
 
 
 def join_as_client(*, clients: int = 0) -> ClientLink:
@@ -93,7 +101,7 @@ def join_as_client(*, clients: int = 0) -> ClientLink:
         raise ConfigError("this process is no launched client: name it in launch(clients=...)")
     end_with_launcher(here)
     addresses = [(host, port) for host, port in here.addresses]
-    return TcpClient.join(here.node, addresses, token=bytes.fromhex(here.token), timeout=here.timeout)
+    return TcpClient.join(here.node, addresses, token=bytes.fromhex(here.token), timeout=here.timeout, names=here.names)
 
 
 def own_command(module: str, *arguments: str) -> list[str]:
@@ -106,6 +114,7 @@ def launch(
     command: Sequence[str],
     parties: int,
     *,
+    names: Sequence[str] | None = None,
     transport: str = "tcp",
     clients: Mapping[str, Sequence[str]] | None = None,
     environment: Mapping[str, str] | None = None,
@@ -116,9 +125,10 @@ def launch(
 ) -> None:
     """Run `command` once for each party, and the commands of the clients, until all have ended.
 
-    output(name, line) receives each line a process prints, one at a time; without it party 0's lines are printed.
+    names: how the parties are called, here and in every error that a process makes; clients keep their names.
+    output(name, line) receives each line a process prints, one at a time; without it the first party's are printed.
     Lines on stderr that begin with "note: " are passed on at once.  `started` is told the process ids.  The first
-    failure ends all, and is raised once as a ConfigError with what that process said.
+    failure ends all, and is raised once as `ProcessFailed`, in the words of that process.
     limit: seconds after which all are stopped.
     """
     if parties < 2:
@@ -128,168 +138,54 @@ def launch(
     if clients and transport != "tcp":
         raise ConfigError("clients need the tcp transport")
     check_timeout(timeout)
-    names = [f"party {p}" for p in range(parties)] + list(clients or {})
+    called = _names(names, parties, list(clients or {}))
     commands = [command] * parties + list((clients or {}).values())
     token = secrets.token_hex(16)
-    children: list[_Child] = []
+    children: list[Child] = []
     with contextlib.ExitStack() as open_:
         scratch = open_.enter_context(tempfile.TemporaryDirectory(prefix="masked-"))
         doors = [listen_in_kernel() for _ in range(parties)] if transport == "tcp" else []
         listeners = [open_.enter_context(sock) for sock, _ in doors]
         addresses = [address for _, address in doors]
-        lifeline_read, lifeline_write = os.pipe()
-        open_.callback(os.close, lifeline_write)
-        open_.callback(os.close, lifeline_read)
-        open_.callback(_stop, children)
+        lifeline_read, _ = _pipe(open_)
+        open_.callback(stop, children)
         speaking = threading.Lock()
         local = {"OMP_NUM_THREADS": "1"}  # the parties share this machine's cores, as under torchrun
         if transport == "gloo" and sys.platform == "linux":
             local["GLOO_SOCKET_IFNAME"] = "lo"
-        for node, (name, argv) in enumerate(zip(names, commands, strict=True)):
+        for node, (name, argv) in enumerate(zip(called, commands, strict=True)):
             listener = listeners[node].fileno() if node < len(listeners) else -1
+            record, record_write = _pipe(open_)
+            os.set_blocking(record, False)
             where = Place(
-                node, parties, transport, token, addresses, len(names) - parties, listener, lifeline_read,
-                f"file://{scratch}/rendezvous" if transport == "gloo" else "", timeout,
+                node, parties, transport, token, addresses, len(called) - parties, listener, lifeline_read,
+                f"file://{scratch}/rendezvous" if transport == "gloo" else "", timeout, called, record_write,
             )  # fmt: skip
-            keep = [fd for fd in (listener, lifeline_read) if fd >= 0]
+            keep = [fd for fd in (listener, lifeline_read, record_write) if fd >= 0]
             env = {**local, **os.environ, **(environment or {}), _PLACE: json.dumps(where.__dict__)}
-            children.append(_Child(name, argv, env, keep, output or (_print_first if node == 0 else _drop), speaking))
+            heard = output or (_print_first if node == 0 else _drop)
+            children.append(Child(node, name, argv, env, keep=keep, record=record, output=heard, speaking=speaking))
         for sock in listeners:
             sock.close()
         if started is not None:
             started([child.process.pid for child in children])
-        _watch(children, limit)
+        watch(children, parties, grace=_GRACE, limit=limit)
 
 
-class _Child:
-    """A party's process and the tail of what it said on stderr."""
-
-    def __init__(
-        self,
-        name: str,
-        argv: Sequence[str],
-        env: Mapping[str, str],
-        keep: Sequence[int],
-        output: Callable[[str, str], None],
-        speaking: threading.Lock,
-    ) -> None:
-        self.name = name
-        self._speaking = speaking
-        try:
-            self.process = subprocess.Popen(
-                argv, env=dict(env), pass_fds=keep, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True,
-            )  # fmt: skip
-        except OSError as error:
-            raise ConfigError(f"cannot start {name} as {argv[0]!r}: {error.strerror}") from error
-        self.said: list[str] = []
-        self.ended_at: float | None = None
-        self.broken: BaseException | None = None  # what the output callback raised
-        self._readers = [
-            threading.Thread(target=self._read, args=(self.process.stdout, output), daemon=True),
-            threading.Thread(target=self._read, args=(self.process.stderr, self._remember), daemon=True),
-        ]
-        for reader in self._readers:
-            reader.start()
-
-    def _read(self, stream: IO[str] | None, output: Callable[[str, str], None]) -> None:
-        with contextlib.closing(stream) if stream else contextlib.nullcontext():
-            for line in stream or ():
-                if self.broken is None:
-                    try:
-                        with self._speaking:
-                            output(self.name, line.rstrip("\n"))
-                    except BaseException as error:
-                        self.broken = error
-
-    def _remember(self, name: str, line: str) -> None:
-        if line.startswith(NOTE):
-            print(f"{name}: {line[len(NOTE) :]}", file=sys.stderr, flush=True)
-            return
-        self.said = [*self.said[-30:], line]
-
-    def poll(self) -> int | None:
-        code = self.process.poll()
-        if code is not None and self.ended_at is None:
-            self.ended_at = time.monotonic()
-            for reader in self._readers:
-                reader.join(1.0)
-        return code
-
-    def signal(self, how: signal.Signals) -> None:
-        """Send a signal to it and what it started."""
-        if self.process.poll() is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self.process.pid, how)
-
-    def wait(self, seconds: float) -> None:
-        """Give it time to end, and its last lines to be read."""
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.wait(max(0.0, seconds))
-            for reader in self._readers:
-                reader.join(1.0)
-
-    def failure(self) -> str:
-        """How it failed, in its own words where it had any."""
-        code = self.process.returncode
-        if code is not None and code < 0:
-            return f"{self.name} was ended by {signal.Signals(-code).name}"
-        words = "\n".join(line for line in self.said if line.strip())
-        if self.said and self.said[-1].startswith("error: "):
-            words = self.said[-1][len("error: ") :]
-        return f"{self.name} failed with exit code {code}: {words or 'it said nothing'}"
+def _names(parties: Sequence[str] | None, count: int, clients: Sequence[str]) -> tuple[str, ...]:
+    """What all nodes are called, each by a name of its own."""
+    names = (*(parties or [f"party {p}" for p in range(count)]), *clients)
+    if len(names) != count + len(clients) or len(set(names)) < len(names):
+        raise ConfigError(f"{count} parties and {len(clients)} clients need a name each, all distinct, not {names}")
+    return names
 
 
-def _stop(children: Sequence[_Child]) -> None:
-    """End all, kindly and then not."""
-    for how, seconds in ((signal.SIGTERM, 1.0), (signal.SIGKILL, 5.0)):
-        for child in children:
-            child.signal(how)
-        deadline = time.monotonic() + seconds
-        for child in children:
-            child.wait(deadline - time.monotonic())
-
-
-def _watch(children: Sequence[_Child], limit: float | None) -> None:
-    started, failed_at = time.monotonic(), None
-    while any(child.poll() is None for child in children):
-        now = time.monotonic()
-        _raise_broken(children)
-        if failed_at is None and any(child.poll() not in (None, 0) for child in children):
-            failed_at = now
-        if failed_at is not None and now - failed_at > _GRACE:
-            break
-        if limit is not None and now - started > limit:
-            if failed_at is not None:
-                break
-            running = ", ".join(child.name for child in children if child.poll() is None)
-            raise ConfigError(f"stopped after {limit:g} s: {running} still ran")
-        time.sleep(0.01)
-    _raise_broken(children)
-    failures = [child for child in children if child.poll() not in (None, 0)]
-    if failures:
-        raise ConfigError(min(failures, key=_blame).failure())
-
-
-def _raise_broken(children: Sequence[_Child]) -> None:
-    for child in children:
-        if child.broken is not None:
-            raise child.broken
-
-
-_WITNESS = re.compile(
-    r"PeerLost|reported by|"
-    r"error: (party|client) \d+ (at \S+ did not answer|did not call|was silent|closed its connection|stopped with)"
-)
-
-
-def _blame(child: _Child) -> tuple[bool, bool, float]:
-    """A process that lost a peer is a witness; the others come first, in the order of their end.
-
-    Of witnesses a party comes before a client: what the parties wait for, the clients wait for in vain as well.
-    """
-    witness = any(_WITNESS.search(line) for line in child.said[-2:])
-    return witness, witness and not child.name.startswith("party "), child.ended_at or 0.0
+def _pipe(open_: contextlib.ExitStack) -> tuple[int, int]:
+    """The two ends of a pipe, which are closed with the launch."""
+    ends = os.pipe()
+    for end in ends:
+        open_.callback(os.close, end)
+    return ends
 
 
 def _print_first(_: str, line: str) -> None:
@@ -312,11 +208,19 @@ def end_with_launcher(here: Place) -> None:
     threading.Thread(target=wait, daemon=True).start()
 
 
+def tell_launcher(error: MaskedError) -> None:
+    """Give the launcher of this process, if it has one, a record of what it ends of."""
+    here = place()
+    if here is not None and here.record >= 0:
+        Record.of(error).write(here.record)
+
+
 def party_main(main: Callable[[], None]) -> None:
-    """Run a party's main function: a user's error is one line on stderr and exit code 2, never a traceback."""
+    """Run a party's main function: a user's error is a record, one line on stderr and exit code 2, no traceback."""
     try:
         main()
     except MaskedError as error:
+        tell_launcher(error)
         print(f"error: {error}", file=sys.stderr, flush=True)
         raise SystemExit(2) from None
     except KeyboardInterrupt:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 
 @dataclass
@@ -38,6 +38,11 @@ class Meter:
     def labels(self) -> dict[str, Cost]:
         """All labelled costs."""
         return dict(self._labels)
+
+    def add(self, cost: Cost) -> None:
+        """Add what was counted elsewhere to the total."""
+        for part in fields(cost):
+            setattr(self.total, part.name, getattr(self.total, part.name) + getattr(cost, part.name))
 
     def reset(self) -> None:
         """Start from zero."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from types import TracebackType
 from typing import Any, TypeVar
 
@@ -18,7 +19,7 @@ from .correlations import Correlation, Source
 from .errors import ConfigError, RangeError, told_to_peers
 from .exchange import Exchange, Listener
 from .ledger import EVERYONE, Ledger
-from .meter import Meter
+from .meter import Cost, Meter
 from .net.memory import Memory
 from .net.transport import Transport
 from .pairs import PairStreams, agree_on_pairs
@@ -34,7 +35,7 @@ class Session:
 
     transport: moves messages.  source: hands out correlated randomness.  roles: names of the clients, in node order.
     clients: programs of the clients, where this process hosts all parties.  pair_keys: fixed seeds for tests; parties
-    agree on fresh ones otherwise.
+    agree on fresh ones otherwise.  ledger, meter: where this session counts, beside what they have counted already.
     """
 
     def __init__(
@@ -46,12 +47,14 @@ class Session:
         clients: Mapping[str, ClientProgram] | None = None,
         pair_keys: Mapping[tuple[int, int], bytes] | None = None,
         listener: Listener | None = None,
+        ledger: Ledger | None = None,
+        meter: Meter | None = None,
     ) -> None:
         self.source = source
         self.parties = transport.parties
         self.hosted = transport.hosted
-        self.ledger = Ledger()
-        self.meter = Meter()
+        self.ledger = Ledger() if ledger is None else ledger
+        self.meter = Meter() if meter is None else meter
         self.trail = Trail() if len(self.hosted) < self.parties else None
         self.transport = transport
         self._first = self.hosted.index(0) if 0 in self.hosted else None
@@ -75,9 +78,23 @@ class Session:
         clients: Mapping[str, ClientProgram] | None = None,
         pair_keys: Mapping[tuple[int, int], bytes] | None = None,
         listener: Listener | None = None,
+        ledger: Ledger | None = None,
+        meter: Meter | None = None,
     ) -> Session:
         """All parties in this process."""
-        return cls(Memory(parties), source, clients=clients, pair_keys=pair_keys, listener=listener)
+        return cls(
+            Memory(parties), source, clients=clients, pair_keys=pair_keys, listener=listener, ledger=ledger, meter=meter
+        )
+
+    def counted(self) -> dict[str, Any]:
+        """What this session cost and who learned what, as plain data that `resume` takes."""
+        return {"cost": asdict(self.meter.total), "ledger": [asdict(entry) for entry in self.ledger]}
+
+    def resume(self, cost: Mapping[str, Any], ledger: Sequence[Mapping[str, Any]]) -> None:
+        """Go on counting from what an earlier session had `counted`."""
+        self.meter.add(Cost(**cost))
+        for entry in ledger:
+            self.ledger.record(**entry)
 
     @property
     def round(self) -> int:

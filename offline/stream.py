@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mpc.errors import ConfigError, MaskedError, PeerLost
+from mpc.errors import DEALER, ConfigError, MaskedError, PeerLost
 from mpc.net.channel import Channel
 from mpc.net.transport import DEFAULT_TIMEOUT
 from mpc.prg import KEY_BYTES, fresh_key
@@ -126,7 +126,7 @@ class StreamSource(Material):
     def _greeting(self, plan: Plan, party: int) -> _Hello:
         raw = self._channel.receive(timeout=self._timeout, limit=_HELLO.size)
         if raw is None or len(raw) != _HELLO.size:
-            raise PeerLost("the dealer left before it sent a key", peer=-1)
+            raise _lost("left before it sent a key")
         hello = _Hello(*_HELLO.unpack(raw))
         if (hello.plan, hello.parties) != (plan.digest, plan.parties):
             raise ConfigError("the dealer deals for another plan: start it and all parties with the same one")
@@ -179,14 +179,14 @@ class StreamSource(Material):
         try:
             message = self._queue.get(timeout=self._timeout)
         except queue.Empty:
-            raise PeerLost(f"the dealer was silent for {self._timeout:g} s {so_far}: it hangs", peer=-1) from None
+            raise _lost(f"was silent for {self._timeout:g} s {so_far}: it hangs") from None
         if message is None or isinstance(message, MaskedError):
             self._queue.put(message)  # whoever asks again hears the same
             if message is None:
-                raise PeerLost(f"the dealer left {so_far}: it died or was stopped", peer=-1)
+                raise _lost(f"left {so_far}: it died or was stopped")
             raise message
         if len(message) != self._block_bytes:
-            raise PeerLost(f"the dealer sent {len(message)} bytes for a block of {self._block_bytes}", peer=-1)
+            raise _lost(f"sent {len(message)} bytes for a block of {self._block_bytes}")
         return np.frombuffer(message, np.uint8)
 
     def close(self) -> None:
@@ -200,3 +200,8 @@ class StreamSource(Material):
                     self._queue.get_nowait()
             except queue.Empty:
                 self._reader.join(0.05)
+
+
+def _lost(how: str) -> PeerLost:
+    """The dealer is none of the processes launched together: who loses it knows the cause."""
+    return PeerLost(f"the dealer {how}", peer=DEALER, witness=False)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 
 from mpc.errors import MaskedError
+from mpc.launch import tell_launcher
 
 from .commands import attack_membership, demo, offline, privacy, programs
 
@@ -55,6 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except BrokenPipeError:
         _leave(0)
     except MaskedError as error:
+        tell_launcher(error)
         print(f"error: {error}", file=sys.stderr, flush=True)
         raise SystemExit(2) from None
     except OSError as error:

@@ -7,7 +7,7 @@ import socket
 import struct
 import time
 
-from ..errors import PeerLost
+from ..errors import DEALER, PeerLost
 from .frames import DEALER_NODE
 from .joining import Address, call, listen, take_calls
 from .transport import DEFAULT_TIMEOUT
@@ -17,11 +17,16 @@ _ANY = 1 << 40
 
 
 class Channel:
-    """A connected socket that carries messages with a length in front."""
+    """A connected socket that carries messages with a length in front.
 
-    def __init__(self, sock: socket.socket, what: str) -> None:
+    what, peer: who is at the other end.  together: whether that was launched together with this process, which then is
+    a witness of its end.
+    """
+
+    def __init__(self, sock: socket.socket, what: str, *, peer: int = DEALER, together: bool = True) -> None:
         self._sock = sock
         self._what = what
+        self._peer, self._together = peer, together
         sock.settimeout(None)
         if sock.family == socket.AF_INET:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -46,11 +51,10 @@ class Channel:
                 return None
             (length,) = _LENGTH.unpack(head)
             if length > limit:
-                raise PeerLost(f"{self._what} announces {length} bytes where {limit} are due: is it the same release?",
-                               peer=-1)  # fmt: skip
+                raise self._lost(f"announces {length} bytes where {limit} are due: is it the same release?")
             return self._exactly(length)
         except TimeoutError as error:
-            raise PeerLost(f"{self._what} was silent for {timeout:g} s: it hangs", peer=-1) from error
+            raise self._lost(f"was silent for {timeout:g} s: it hangs") from error
         except OSError as error:
             raise self._lost() from error
 
@@ -62,12 +66,12 @@ class Channel:
             if not got and done == 0 and at_start:
                 return None
             if not got:
-                raise PeerLost(f"{self._what} closed its connection in the middle of a message", peer=-1)
+                raise self._lost("closed its connection in the middle of a message")
             done += got
         return bytes(buffer)
 
-    def _lost(self) -> PeerLost:
-        return PeerLost(f"{self._what} closed its connection: it died or was stopped", peer=-1)
+    def _lost(self, how: str = "closed its connection: it died or was stopped") -> PeerLost:
+        return PeerLost(f"{self._what} {how}", peer=self._peer, witness=self._together)
 
     def close(self) -> None:
         """Close, and wake up a thread that waits in `receive`."""
@@ -83,7 +87,8 @@ def adopt(descriptor: int) -> socket.socket:
 
 def call_dealer(party: int, address: Address, token: bytes, timeout: float = DEFAULT_TIMEOUT) -> Channel:
     """A party's connection to the dealer, which listens before any party is started."""
-    return Channel(call(party, DEALER_NODE, address, token, time.monotonic() + timeout, patient=False), "the dealer")
+    sock = call(party, DEALER_NODE, address, token, time.monotonic() + timeout, patient=False)
+    return Channel(sock, "the dealer", together=False)
 
 
 def await_parties(
@@ -91,7 +96,7 @@ def await_parties(
 ) -> dict[int, Channel]:
     """The dealer's connections to all parties."""
     calls = take_calls(DEALER_NODE, listener, token, range(parties), time.monotonic() + timeout)
-    return {party: Channel(sock, f"party {party}") for party, sock in calls.items()}
+    return {party: Channel(sock, f"party {party}", peer=party) for party, sock in calls.items()}
 
 
 __all__ = ["Channel", "adopt", "await_parties", "call_dealer", "listen"]

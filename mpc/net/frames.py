@@ -6,12 +6,11 @@ round, length of the payload, digest of what is exchanged, and the sender's posi
 
 from __future__ import annotations
 
-import re
 import struct
 from dataclasses import dataclass
 from enum import IntEnum
 
-from ..errors import Desync, MaskedError, PeerLost
+from ..errors import Desync, MaskedError, PeerLost, Told
 from .transport import Stamp
 
 _LAYOUT = struct.Struct("<4sBBHQQ8s96s")
@@ -21,7 +20,6 @@ HEADER_BYTES = _LAYOUT.size
 WORDS_LIMIT = 2000  # bytes of an ABORT's payload
 DEALER_NODE = 0xFFFF
 _TEXT_BYTES = 96
-_BLAME = re.compile(r"(party|client) (\d{1,5}) ")
 
 
 class Kind(IntEnum):
@@ -34,6 +32,25 @@ class Kind(IntEnum):
 
 
 _KINDS = {int(kind): kind for kind in Kind}
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """Who is who: the first numbers are the parties', those behind them the clients'; the launcher may name all."""
+
+    parties: int | None = None
+    names: tuple[str, ...] = ()
+
+    def name(self, node: int) -> str:
+        """How a node is called in messages."""
+        if node == DEALER_NODE:
+            return "the dealer"
+        if 0 <= node < len(self.names):
+            return self.names[node]
+        return f"client {node - self.parties}" if self.parties is not None and node >= self.parties else f"party {node}"
+
+
+ANYBODY = Nodes()
 
 
 @dataclass(frozen=True)
@@ -53,13 +70,13 @@ def pack(kind: Kind, sender: int, stamp: Stamp, length: int) -> bytes:
     return _LAYOUT.pack(_MAGIC, kind, _VERSION, sender, stamp.round, length, stamp.digest, _cut(stamp.position))
 
 
-def unpack(raw: bytes | memoryview, peer: int, parties: int | None = None) -> Header:
+def unpack(raw: bytes | memoryview, peer: int, nodes: Nodes = ANYBODY) -> Header:
     """A header from bytes; Desync for any bytes that are none."""
     if len(raw) == HEADER_BYTES:
         magic, kind, version, sender, round_, length, digest, text = _LAYOUT.unpack(raw)
         if magic == _MAGIC and version == _VERSION and kind in _KINDS:
             return Header(_KINDS[kind], sender, round_, length, digest, text.rstrip(b"\0").decode(errors="replace"))
-    who = name(peer, parties)
+    who = nodes.name(peer)
     raise Desync(f"what {who} sends is no message of this protocol version: run the same release everywhere")
 
 
@@ -68,16 +85,16 @@ def is_expected(raw: bytes | memoryview, peer: int, stamp: Stamp, length: int) -
     return raw == pack(Kind.DATA, peer, stamp, length)
 
 
-def expect(header: Header, peer: int, stamp: Stamp, length: int, parties: int, me: int) -> None:
+def expect(header: Header, peer: int, stamp: Stamp, length: int, nodes: Nodes, me: int) -> None:
     """Raise what a header means that is not the message waited for; ABORT is left to `aborted`."""
-    who, we = name(peer, parties), name(me, parties)
+    who, we = nodes.name(peer), nodes.name(me)
     ours = _tail(stamp.position)
     if header.kind is Kind.BYE:
         raise Desync(
             f"{who} has ended its program, {we} is in round {stamp.round} at {ours}: run the same program everywhere"
         )
     if header.sender != peer:
-        raise Desync(f"{who} introduces itself as {name(header.sender, parties)}: check the addresses")
+        raise Desync(f"{who} introduces itself as {nodes.name(header.sender)}: check the addresses")
     same = (header.round, header.digest, header.position, header.length) == (stamp.round, stamp.digest, ours, length)
     if header.kind is not Kind.DATA or not same:
         raise Desync(
@@ -86,44 +103,34 @@ def expect(header: Header, peer: int, stamp: Stamp, length: int, parties: int, m
         )
 
 
-def went_on(header: Header, peer: int, parties: int, me: int) -> Desync:
+def went_on(header: Header, peer: int, nodes: Nodes, me: int) -> Desync:
     """What a message means that comes after this node has ended its program."""
     return Desync(
-        f"{name(peer, parties)} is in round {header.round} at {header.position}, {name(me, parties)} has ended its "
+        f"{nodes.name(peer)} is in round {header.round} at {header.position}, {nodes.name(me)} has ended its "
         "program: run the same program everywhere"
     )
 
 
-def farewell(reason: str, sender: int, parties: int) -> tuple[bytes, bytes]:
-    """The last header and its payload: BYE; or, for a reason "Kind: text", an ABORT with that and whom it blames."""
-    if not reason:
+def farewell(reason: Told | None, sender: int) -> tuple[bytes, bytes]:
+    """The last header and its payload: BYE; or, for a reason, an ABORT with that and whom it names."""
+    if reason is None:
         return pack(Kind.BYE, sender, Stamp(0, bytes(8), ""), 0), b""
-    kind, _, text = reason.partition(": ")
-    blamed = ""
-    if found := _BLAME.match(text):
-        blamed = str(int(found[2]) + (parties if found[1] == "client" else 0))
-    payload = f"{kind}\n{blamed}\n{text}".encode(errors="replace")[:WORDS_LIMIT]
+    peer, reporter = ("" if node is None or node < 0 else node for node in (reason.peer, reason.reporter))
+    payload = f"{reason.kind}\n{peer}\n{reporter}\n{reason.text}".encode(errors="replace")[:WORDS_LIMIT]
     return pack(Kind.ABORT, sender, Stamp(0, bytes(8), ""), len(payload)), payload
 
 
-def aborted(payload: bytes, sender: int, parties: int) -> MaskedError:
-    """The error that a peer's ABORT means here."""
-    kind, _, rest = payload.decode(errors="replace").partition("\n")
-    blamed, _, text = rest.partition("\n")
-    reporter = name(sender, parties)
-    reported = text if "(reported by " in text else f"{text} (reported by {reporter})"
+def aborted(payload: bytes, sender: int, nodes: Nodes) -> MaskedError:
+    """The error that a peer's ABORT means here: this node is a witness."""
+    kind, peer, told_by, text = [*payload.decode(errors="replace").split("\n", 3), "", "", ""][:4]
+    who = nodes.name(sender)
+    reporter = int(told_by) if told_by.isdecimal() else sender
+    reported = text if told_by.isdecimal() else f"{text} (reported by {who})"
     if kind == "Desync":
-        return Desync(reported)
-    if kind == "PeerLost" and blamed.isdecimal():
-        return PeerLost(reported, peer=int(blamed))
-    return PeerLost(f"{reporter} stopped with {kind}{': ' if text else ''}{text}", peer=sender)
-
-
-def name(node: int, parties: int | None = None) -> str:
-    """How a node is called in messages."""
-    if node == DEALER_NODE:
-        return "the dealer"
-    return f"client {node - parties}" if parties is not None and node >= parties else f"party {node}"
+        return Desync(reported, reporter=reporter)
+    if kind == "PeerLost" and peer.isdecimal():
+        return PeerLost(reported, peer=int(peer), reporter=reporter)
+    return PeerLost(f"{who} stopped with {kind}{': ' if text else ''}{text}", peer=sender)
 
 
 def _tail(position: str) -> str:

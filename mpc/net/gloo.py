@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import atexit
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -17,8 +17,8 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
-from ..errors import ConfigError, PeerLost
-from .frames import HEADER_BYTES, WORDS_LIMIT, Header, Kind, aborted, expect, farewell, name, pack, unpack, went_on
+from ..errors import ConfigError, PeerLost, Told
+from .frames import HEADER_BYTES, WORDS_LIMIT, Header, Kind, Nodes, aborted, expect, farewell, pack, unpack, went_on
 from .transport import DEFAULT_TIMEOUT, Stamp, check_timeout
 
 _FAREWELL = 2.0  # seconds that a party which leaves waits for the others to hear it
@@ -27,9 +27,10 @@ _FAREWELL = 2.0  # seconds that a party which leaves waits for the others to hea
 class _Links:
     """A node's client links: each message is a header of fixed size, and then what it announced."""
 
-    def __init__(self, node: int, parties: int, timeout: float) -> None:
+    def __init__(self, node: int, parties: int, timeout: float, names: Sequence[str]) -> None:
         self.node = node
         self.parties = parties
+        self.nodes = Nodes(parties, tuple(names))
         self.frame_bytes = 0
         self._timeout = timeout
         self._counts: dict[tuple[int, str], int] = {}
@@ -44,7 +45,7 @@ class _Links:
         stamp = self._stamp(peer, "received", what)
         raw = torch.empty(HEADER_BYTES, dtype=torch.uint8)
         self._wait(peer, stamp, dist.irecv, raw)
-        expect(unpack(raw.numpy().tobytes(), peer, self.parties), peer, stamp, count, self.parties, self.node)
+        expect(unpack(raw.numpy().tobytes(), peer, self.nodes), peer, stamp, count, self.nodes, self.node)
         payload = torch.empty(count, dtype=torch.uint8)
         if count:
             self._wait(peer, stamp, dist.irecv, payload)
@@ -56,7 +57,13 @@ class _Links:
         try:
             move(tensor, peer).wait(timedelta(seconds=self._timeout))
         except RuntimeError as error:
-            raise _lost(peer, self.parties, str(error), self._timeout, stamp) from error
+            raise self._gone(peer, str(error), stamp) from error
+
+    def _gone(self, peer: int, why: str, stamp: Stamp) -> PeerLost:
+        """What a broken connection means."""
+        silent = "imed out" in why
+        how = f"was silent for {self._timeout:g} s" if silent else "closed its connection: it died or was stopped,"
+        return PeerLost(f"{self.nodes.name(peer)} {how} in round {stamp.round}", peer=peer)
 
     def _stamp(self, peer: int, way: str, what: str) -> Stamp:
         """The count-th message of this link in this direction; its position is what it carries."""
@@ -67,9 +74,9 @@ class _Links:
 class GlooClient(_Links):
     """A client in the process group: the clients' ranks follow the parties'."""
 
-    def __init__(self, *, clients: int, timeout: float = DEFAULT_TIMEOUT) -> None:
+    def __init__(self, *, clients: int, timeout: float = DEFAULT_TIMEOUT, names: Sequence[str] = ()) -> None:
         node, world = _start(None, -1, -1, timeout)
-        super().__init__(node, world - clients, timeout)
+        super().__init__(node, world - clients, timeout, names)
 
     def send(self, payloads: np.ndarray, what: str) -> None:
         """Row p to party p."""
@@ -80,7 +87,7 @@ class GlooClient(_Links):
         """(parties, count) bytes, row p from party p."""
         return np.stack([self._receive(party, what, count) for party in range(self.parties)])
 
-    def close(self, reason: str = "") -> None:
+    def close(self, reason: Told | None = None) -> None:
         """Leave; a party that still waits finds the connection closed."""
         _destroy()
 
@@ -89,7 +96,7 @@ class Gloo(_Links):
     """One party in torch's default process group: rank p is party p; the ranks of `clients` clients follow."""
 
     def __init__(self, *, init_method: str | None = None, party: int = -1, parties: int = -1, clients: int = 0,
-                 timeout: float = DEFAULT_TIMEOUT) -> None:  # fmt: skip
+                 timeout: float = DEFAULT_TIMEOUT, names: Sequence[str] = ()) -> None:  # fmt: skip
         node, world = _start(init_method, party, parties, timeout)
         if world - clients < 2:
             _destroy()
@@ -97,7 +104,7 @@ class Gloo(_Links):
                 ": torchrun --nproc-per-node 2"
             )  # fmt: skip
             raise ConfigError(f"secret sharing needs at least 2 parties{more} or more")
-        super().__init__(node, world - clients, timeout)
+        super().__init__(node, world - clients, timeout, names)
         self.hosted, self._clients = (self.node,), clients
         self._others = [q for q in range(self.parties) if q != self.node]
         self._closed = False
@@ -120,12 +127,12 @@ class Gloo(_Links):
         self.frame_bytes += HEADER_BYTES * len(headers)
         arrived, broken = self._swap(headers, dict.fromkeys(self._others, HEADER_BYTES))
         self._owed = {q: part.tobytes() for q, part in outgoing.items() if part.size and q not in broken}
-        fits = {q: unpack(raw, q, self.parties) for q, raw in arrived.items()}
+        fits = {q: unpack(raw, q, self.nodes) for q, raw in arrived.items()}
         self._part_with({q: header for q, header in fits.items() if header.kind is not Kind.DATA})
         self._due = {q: header.length for q, header in fits.items() if q not in self._parted}
         self._hear_why({q: header for q, header in fits.items() if header.kind is Kind.ABORT})
         for q, header in fits.items():
-            expect(header, q, stamp, expected, self.parties, me)
+            expect(header, q, stamp, expected, self.nodes, me)
         self._raise_lost(broken, stamp)
         rows = np.empty((self.parties, expected), np.uint8)
         rows[me, :n] = common[0]
@@ -174,12 +181,12 @@ class Gloo(_Links):
     def _hear_why(self, stopped: Mapping[int, Header]) -> None:
         words, _ = self._swap({}, {q: min(header.length, WORDS_LIMIT) for q, header in stopped.items()})
         for q in stopped:
-            raise aborted(words.get(q, b""), q, self.parties)
+            raise aborted(words.get(q, b""), q, self.nodes)
 
     def _raise_lost(self, broken: Mapping[int, str], stamp: Stamp) -> None:
         """Blame the first that broke; where one was silent, the others broke when gloo gave up on it."""
         for q, why in sorted(broken.items(), key=lambda item: "imed out" not in item[1]):
-            raise _lost(q, self.parties, why, self._timeout, stamp)
+            raise self._gone(q, why, stamp)
 
     def send_to_client(self, node: int, what: str, payload: np.ndarray) -> None:
         """Send (1, n) bytes to a client."""
@@ -198,7 +205,7 @@ class Gloo(_Links):
                 "torchrun, or the tcp transport"
             )
 
-    def close(self, reason: str = "") -> None:
+    def close(self, reason: Told | None = None) -> None:
         """Part from the peers and destroy the group.
 
         Gloo delivers a message only to who receives it, so that the last one needs the peers to be heard as well, for
@@ -208,20 +215,20 @@ class Gloo(_Links):
         if self._closed:
             return
         self._closed = True
-        last, words = farewell(reason, self.node, self.parties)
+        last, words = farewell(reason, self.node)
         deadline = time.monotonic() + min(_FAREWELL, self._timeout)
         try:
             self._swap(self._owed, self._due, deadline)
             here = [q for q in self._others if q not in self._lost | self._parted]
             arrived, _ = self._swap(dict.fromkeys(here, last), dict.fromkeys(here, HEADER_BYTES), deadline)
-            heard = {q: unpack(raw, q, self.parties) for q, raw in arrived.items()}
+            heard = {q: unpack(raw, q, self.nodes) for q, raw in arrived.items()}
             more = {q: min(header.length, WORDS_LIMIT) for q, header in heard.items() if header.kind is Kind.ABORT}
             self._swap(dict.fromkeys((q for q in heard if heard[q].kind is not Kind.BYE), words), more, deadline)
         finally:
             _destroy()
         for q, header in heard.items():
             if not reason and header.kind is Kind.DATA:
-                raise went_on(header, q, self.parties, self.node)
+                raise went_on(header, q, self.nodes, self.node)
 
 
 def _start(init_method: str | None, rank: int, world: int, timeout: float) -> tuple[int, int]:
@@ -237,13 +244,6 @@ def _start(init_method: str | None, rank: int, world: int, timeout: float) -> tu
         raise ConfigError(f"torch.distributed could not start: {_first_line(error)}") from error
     atexit.register(_destroy)
     return dist.get_rank(), dist.get_world_size()
-
-
-def _lost(peer: int, parties: int, why: str, timeout: float, stamp: Stamp) -> PeerLost:
-    """What a broken connection means."""
-    silent = "imed out" in why
-    how = f"was silent for {timeout:g} s" if silent else "closed its connection: it died or was stopped,"
-    return PeerLost(f"{name(peer, parties)} {how} in round {stamp.round}", peer=peer)
 
 
 def _tensor(content: bytes | np.ndarray) -> torch.Tensor:

@@ -18,8 +18,8 @@ import sys
 import time
 from collections.abc import Iterable
 
-from ..errors import ConfigError, MaskedError, PeerLost
-from .frames import HEADER_BYTES, WORDS_LIMIT, Header, Kind, name, pack, unpack
+from ..errors import DEALER, ConfigError, MaskedError, PeerLost
+from .frames import ANYBODY, DEALER_NODE, HEADER_BYTES, WORDS_LIMIT, Header, Kind, Nodes, pack, unpack
 from .transport import Stamp
 
 _BUFFER = 1 << 20
@@ -78,7 +78,7 @@ def call(
     address: Address,
     token: bytes,
     deadline: float,
-    parties: int | None = None,
+    nodes: Nodes = ANYBODY,
     *,
     patient: bool = True,
 ) -> socket.socket:
@@ -94,13 +94,12 @@ def call(
             if sock.family == socket.AF_INET and sock.getsockname() == sock.getpeername():
                 raise ConnectionError("the kernel connected the socket to itself: nobody listens yet")
             sock.sendall(_greeting(node, token))
-            _answer(sock, other, token, parties)
+            _answer(sock, other, token, nodes)
             return sock
         except OSError as error:
             sock.close()
             if not patient or time.monotonic() + 0.05 > deadline:
-                who = f"{name(other, parties)} at {address[0]}:{address[1]}"
-                raise PeerLost(f"{who} did not answer: is it started?", peer=other) from error
+                raise _unanswered(other, address, nodes) from error
             time.sleep(0.02)
         except BaseException:
             sock.close()
@@ -108,7 +107,7 @@ def call(
 
 
 def take_calls(
-    node: int, own: socket.socket, token: bytes, awaited: Iterable[int], deadline: float, parties: int | None = None
+    node: int, own: socket.socket, token: bytes, awaited: Iterable[int], deadline: float, nodes: Nodes = ANYBODY
 ) -> dict[int, socket.socket]:
     """Answer until every node awaited has called; strangers are turned away."""
     missing, found, turned_away = set(awaited), {}, ""
@@ -117,10 +116,10 @@ def take_calls(
         try:
             while missing:
                 if (left := deadline - time.monotonic()) <= 0:
-                    who = name(min(missing), parties)
+                    who = nodes.name(min(missing))
                     raise PeerLost(f"{who} did not call in time: is it started?{turned_away}", peer=min(missing))
                 for sock, header, text in callers.greetings(left):
-                    why = _refusal(header, text, token, missing, parties)
+                    why = _refusal(header, text, token, missing, nodes)
                     with contextlib.suppress(OSError):
                         sock.sendall(_turn_away(node, why) if why else _greeting(node, token))
                     if why:
@@ -134,6 +133,12 @@ def take_calls(
                 sock.close()
             raise
     return found
+
+
+def _unanswered(other: int, address: Address, nodes: Nodes) -> PeerLost:
+    """What it means that nobody answers; the dealer is none of those that are launched together."""
+    who, dealer = f"{nodes.name(other)} at {address[0]}:{address[1]}", other == DEALER_NODE
+    return PeerLost(f"{who} did not answer: is it started?", peer=DEALER if dealer else other, witness=not dealer)
 
 
 class _Callers:
@@ -243,9 +248,9 @@ def _heard(sock: socket.socket, said: bytearray) -> Header | None:
     return header if len(said) >= HEADER_BYTES + header.length else None
 
 
-def _refusal(header: Header, text: bytes, token: bytes, missing: set[int], parties: int | None) -> str:
+def _refusal(header: Header, text: bytes, token: bytes, missing: set[int], nodes: Nodes) -> str:
     """Why a caller is turned away; nothing if it is welcome."""
-    who = name(header.sender, parties)
+    who = nodes.name(header.sender)
     if not hmac.compare_digest(text, token):
         return f"{who} belongs to another session: start all parties with the same token"
     if header.sender not in missing:
@@ -253,19 +258,19 @@ def _refusal(header: Header, text: bytes, token: bytes, missing: set[int], parti
     return ""
 
 
-def _answer(sock: socket.socket, other: int, token: bytes, parties: int | None) -> None:
+def _answer(sock: socket.socket, other: int, token: bytes, nodes: Nodes) -> None:
     """Hear what the one called says to our greeting."""
-    header = unpack(_exactly(sock, HEADER_BYTES), other, parties)
+    header = unpack(_exactly(sock, HEADER_BYTES), other, nodes)
     if header.length > WORDS_LIMIT:
-        raise ConfigError(f"{name(other, parties)} does not greet: check its address")
+        raise ConfigError(f"{nodes.name(other)} does not greet: check its address")
     text = _exactly(sock, header.length)
     if header.kind is Kind.ABORT:
-        raise ConfigError(f"{name(other, parties)} turned this process away: {text.decode(errors='replace')}")
+        raise ConfigError(f"{nodes.name(other)} turned this process away: {text.decode(errors='replace')}")
     if header.kind is not Kind.HELLO or header.sender != other:
-        answering = name(header.sender, parties)
-        raise ConfigError(f"{answering} answers where {name(other, parties)} is expected: check the addresses")
+        answering = nodes.name(header.sender)
+        raise ConfigError(f"{answering} answers where {nodes.name(other)} is expected: check the addresses")
     if not hmac.compare_digest(text, token):
-        raise ConfigError(f"{name(other, parties)} belongs to another session: start all parties with the same token")
+        raise ConfigError(f"{nodes.name(other)} belongs to another session: start all parties with the same token")
 
 
 def _exactly(sock: socket.socket, count: int) -> bytes:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ..errors import ConfigError
+from ..errors import ConfigError, Told
 from .transport import Stamp
 
 
@@ -33,5 +33,5 @@ class Memory:
     def receive_from_client(self, node: int, what: str, count: int) -> np.ndarray:
         raise ConfigError("in memory, clients are programs in the same process: hand them to the session")
 
-    def close(self, reason: str = "") -> None:
+    def close(self, reason: Told | None = None) -> None:
         """Nothing is held."""

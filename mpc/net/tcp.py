@@ -16,17 +16,17 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ..errors import ConfigError, MaskedError, PeerLost
+from ..errors import ConfigError, MaskedError, PeerLost, Told
 from .frames import (
     HEADER_BYTES,
     WORDS_LIMIT,
     Header,
     Kind,
+    Nodes,
     aborted,
     expect,
     farewell,
     is_expected,
-    name,
     pack,
     unpack,
     went_on,
@@ -44,9 +44,12 @@ _FAREWELL = 2.0  # seconds that a party which has ended waits for the others to 
 class _Mesh:
     """Connections of one node to others, by node number."""
 
-    def __init__(self, node: int, parties: int, peers: dict[int, socket.socket], timeout: float) -> None:
+    def __init__(
+        self, node: int, parties: int, peers: dict[int, socket.socket], timeout: float, names: Sequence[str] = ()
+    ) -> None:
         self.node = node
         self.parties = parties
+        self.nodes = Nodes(parties, tuple(names))
         self.frame_bytes = 0
         self._peers = peers
         self._timeout = timeout
@@ -107,14 +110,14 @@ class _Mesh:
     def _judge(self, peer: int, got: memoryview, done: int, stamp: Stamp) -> None:
         if is_expected(got[:HEADER_BYTES], peer, stamp, len(got) - HEADER_BYTES):
             return
-        header = unpack(got[:HEADER_BYTES], peer, self.parties)
+        header = unpack(got[:HEADER_BYTES], peer, self.nodes)
         if header.kind is Kind.ABORT:
             raise self._aborted(peer, header, bytes(got[HEADER_BYTES:done]))
-        expect(header, peer, stamp, len(got) - HEADER_BYTES, self.parties, self.node)
+        expect(header, peer, stamp, len(got) - HEADER_BYTES, self.nodes, self.node)
 
     def _aborted(self, peer: int, header: Header, text: bytes) -> MaskedError:
         length = min(header.length, WORDS_LIMIT)
-        return aborted(text[:length] + self._rest(peer, length - len(text)), peer, self.parties)
+        return aborted(text[:length] + self._rest(peer, length - len(text)), peer, self.nodes)
 
     def _rest(self, peer: int, count: int) -> bytes:
         """Up to `count` bytes, fewer where the connection ends."""
@@ -131,29 +134,27 @@ class _Mesh:
         return b"".join(parts)
 
     def _silent(self, peer: int, stamp: Stamp) -> PeerLost:
-        return PeerLost(
-            f"{name(peer, self.parties)} was silent for {self._timeout:g} s in round {stamp.round}", peer=peer
-        )
+        return PeerLost(f"{self.nodes.name(peer)} was silent for {self._timeout:g} s in round {stamp.round}", peer=peer)
 
     def _lost(self, peer: int, stamp: Stamp) -> PeerLost:
-        who = name(peer, self.parties)
+        who = self.nodes.name(peer)
         return PeerLost(f"{who} closed its connection in round {stamp.round}: it died or was stopped", peer=peer)
 
     def _broken(self, peer: int, stamp: Stamp) -> MaskedError:
         """What a connection means that takes no more: the peer's last words, behind whatever else it sent."""
         while len(raw := self._rest(peer, HEADER_BYTES)) == HEADER_BYTES:
             try:
-                header = unpack(raw, peer, self.parties)
+                header = unpack(raw, peer, self.nodes)
                 if header.kind is Kind.ABORT:
                     return self._aborted(peer, header, b"")
                 if header.kind is Kind.BYE:
-                    expect(header, peer, stamp, 0, self.parties, self.node)
+                    expect(header, peer, stamp, 0, self.nodes, self.node)
             except MaskedError as error:
                 return error
             self._rest(peer, header.length)
         return self._lost(peer, stamp)
 
-    def close(self, reason: str = "") -> None:
+    def close(self, reason: Told | None = None) -> None:
         """Say BYE, or why this node stops, and leave.
 
         A party that has ended waits a moment for the others to end as well: one that goes on is a Desync here too.
@@ -161,7 +162,7 @@ class _Mesh:
         if self._closed:
             return
         self._closed = True
-        last = b"".join(farewell(reason, self.node, self.parties))
+        last = b"".join(farewell(reason, self.node))
         listening = reason or self.node < self.parties
         try:
             heard = self._part(last, (_LAST_WORDS if reason else _FAREWELL) if listening else 0.0)
@@ -172,9 +173,9 @@ class _Mesh:
             return
         for peer, raw in heard.items():
             if peer < self.parties and len(raw) == HEADER_BYTES:
-                header = unpack(raw, peer, self.parties)
+                header = unpack(raw, peer, self.nodes)
                 if header.kind is Kind.DATA:
-                    raise went_on(header, peer, self.parties, self.node)
+                    raise went_on(header, peer, self.nodes, self.node)
 
     def _part(self, last: bytes, seconds: float) -> dict[int, bytes]:
         """Finish the frames under way, send the last one, and hear the peers out; gives the next header of each.
@@ -222,8 +223,10 @@ class _Mesh:
 class Tcp(_Mesh):
     """A computing party's end."""
 
-    def __init__(self, node: int, parties: int, peers: dict[int, socket.socket], timeout: float) -> None:
-        super().__init__(node, parties, peers, timeout)
+    def __init__(
+        self, node: int, parties: int, peers: dict[int, socket.socket], timeout: float, names: Sequence[str] = ()
+    ) -> None:
+        super().__init__(node, parties, peers, timeout, names)
         self.hosted = (node,)
         self._others = [q for q in range(parties) if q != node]
         self._client_rounds: dict[tuple[int, str], int] = {}
@@ -238,10 +241,11 @@ class Tcp(_Mesh):
         clients: int = 0,
         listener: socket.socket | None = None,
         timeout: float = DEFAULT_TIMEOUT,
+        names: Sequence[str] = (),
     ) -> Tcp:
         """Meet the other parties and all clients; `token` must be the same everywhere.
 
-        A node calls those with lower numbers and is called by the others.
+        A node calls those with lower numbers and is called by the others.  names: of all nodes, for messages.
         """
         parties = len(addresses)
         if parties < 2 or not 0 <= node < parties:
@@ -250,20 +254,20 @@ class Tcp(_Mesh):
         for address in addresses:
             check_loopback(address)
         own = listener or listen(*addresses[node])
-        peers: dict[int, socket.socket] = {}
+        nodes, peers = Nodes(parties, tuple(names)), dict[int, socket.socket]()
         deadline = time.monotonic() + timeout
         try:
             for other in range(node):
-                peers[other] = call(node, other, addresses[other], token, deadline, parties)
+                peers[other] = call(node, other, addresses[other], token, deadline, nodes)
             awaited = [*range(node + 1, parties), *range(parties, parties + clients)]
-            peers |= take_calls(node, own, token, awaited, deadline, parties)
+            peers |= take_calls(node, own, token, awaited, deadline, nodes)
         except BaseException:
             for sock in peers.values():
                 sock.close()
             raise
         finally:
             own.close()
-        return cls(node, parties, peers, timeout)
+        return cls(node, parties, peers, timeout, names)
 
     def exchange(
         self, stamp: Stamp, common: np.ndarray, direct: Mapping[int, np.ndarray]
@@ -377,28 +381,31 @@ class Tcp(_Mesh):
 class TcpClient(_Mesh):
     """A client's end: it is connected to the parties only."""
 
-    def __init__(self, node: int, parties: int, peers: dict[int, socket.socket], timeout: float) -> None:
-        super().__init__(node, parties, peers, timeout)
+    def __init__(
+        self, node: int, parties: int, peers: dict[int, socket.socket], timeout: float, names: Sequence[str] = ()
+    ) -> None:
+        super().__init__(node, parties, peers, timeout, names)
         self._sent = self._received = 0
 
     @classmethod
     def join(
-        cls, node: int, addresses: Sequence[Address], *, token: bytes, timeout: float = DEFAULT_TIMEOUT
-    ) -> TcpClient:
+        cls, node: int, addresses: Sequence[Address], *, token: bytes, timeout: float = DEFAULT_TIMEOUT,
+        names: Sequence[str] = (),
+    ) -> TcpClient:  # fmt: skip
         """Call all parties; clients have the numbers behind theirs."""
         parties, deadline = len(addresses), time.monotonic() + timeout
         if node < parties:
             raise ConfigError(f"clients of {parties} parties have numbers from {parties}, not {node}")
         check_timeout(timeout)
-        peers: dict[int, socket.socket] = {}
+        nodes, peers = Nodes(parties, tuple(names)), dict[int, socket.socket]()
         try:
             for party, address in enumerate(addresses):
-                peers[party] = call(node, party, address, token, deadline, parties)
+                peers[party] = call(node, party, address, token, deadline, nodes)
         except BaseException:
             for sock in peers.values():
                 sock.close()
             raise
-        return cls(node, parties, peers, timeout)
+        return cls(node, parties, peers, timeout, names)
 
     def send(self, payloads: np.ndarray, what: str) -> None:
         """Row p to party p."""

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ..errors import ConfigError
+from ..errors import ConfigError, Told
 
 DEFAULT_TIMEOUT = 60.0
 
@@ -55,7 +55,7 @@ class Transport(Protocol):
     def receive_from_client(self, node: int, what: str, count: int) -> np.ndarray:
         """Receive (1, count) bytes from a client."""
 
-    def close(self, reason: str = "") -> None:
+    def close(self, reason: Told | None = None) -> None:
         """Leave; with a reason, tell the peers why first."""
 
 

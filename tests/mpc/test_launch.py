@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from parties.processes import ENVIRONMENT, PARTY, Launched, gone, script
 
-from mpc.errors import ConfigError, OutOfMaterial
+from mpc.errors import DEALER, ConfigError, OutOfMaterial, ProcessFailed
 from mpc.launch import join, join_as_client, launch, party_main, place
 
 _HEAD = """
@@ -90,7 +90,7 @@ with seeded(join(), roles=("patient",)) as session:
     assert str(launched.error) == "patient was ended by SIGKILL"
     for p in range(3):
         (line,) = launched.said[f"party {p}"]
-        assert line.startswith("3 client 0 closed its connection")
+        assert line.startswith("3 patient closed its connection")
 
 
 @pytest.mark.parametrize("culprit", [0, 2])
@@ -105,6 +105,73 @@ with seeded(join()) as session:
 """
     launched = Launched(party(text), 3)
     assert str(launched.error) == f"party {culprit} failed with exit code 2: values leave the declared bound"
+
+
+def test_a_failure_is_handed_over_as_data_and_nodes_have_their_names() -> None:
+    text = """
+with seeded(join()) as session:
+    session.run(rounds(session, 3))
+    if me == 1:
+        raise RangeError("values leave the declared bound")
+    try:
+        session.run(rounds(session, 3))
+    except PeerLost as error:
+        print(error.peer, error.witness, error)
+        raise
+"""
+    launched = Launched(party(text), 3, names=["Ada", "Bob", "Eve"])
+    failed = launched.error
+    assert isinstance(failed, ProcessFailed)
+    assert str(failed) == "Bob failed with exit code 2: values leave the declared bound"
+    assert (failed.name, failed.node, failed.code, failed.kind) == ("Bob", 1, 2, "RangeError")
+    assert (failed.peer, failed.witness) == (None, False)
+    for name in ("Ada", "Eve"):
+        (line,) = launched.said[name]
+        assert line.startswith("1 True Bob stopped with RangeError")
+
+
+@pytest.mark.usefixtures("impatient")
+def test_where_all_that_failed_are_witnesses_the_first_of_them_speaks() -> None:
+    """A peer that ends in peace and too soon; what it said of itself on stderr is no blame."""
+    text = """
+if me == 0:
+    print("error: PeerLost reported by nobody", file=sys.stderr)
+    raise SystemExit(0)
+raise PeerLost("Ada did not call", peer=0)
+"""
+    failed = Launched(party(text), 2, names=["Ada", "Bob"]).error
+    assert isinstance(failed, ProcessFailed)
+    assert (failed.name, failed.kind, failed.peer, failed.witness) == ("Bob", "PeerLost", 0, True)
+    assert str(failed) == "Bob failed with exit code 2: Ada did not call"
+
+
+@pytest.mark.usefixtures("impatient")
+def test_words_on_stderr_make_no_witness() -> None:
+    """A process that dies without a record is no witness, whatever it printed before."""
+    text = """
+if me == 0:
+    print("PeerLost: party 1 closed its connection (reported by party 1)", file=sys.stderr, flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+threading.Event().wait(0.5)
+raise ConfigError("the party that comes later")
+"""
+    failed = Launched(party(text), 2).error
+    assert isinstance(failed, ProcessFailed)
+    assert (failed.name, failed.node, failed.code, failed.kind) == ("party 0", 0, -signal.SIGKILL, "")
+    assert str(failed) == "party 0 was ended by SIGKILL"
+
+
+def test_whoever_loses_a_dealer_that_was_not_launched_is_the_cause() -> None:
+    text = """
+import time
+if me == 0:
+    raise PeerLost("party 1 was silent", peer=1)
+time.sleep(0.5)
+raise PeerLost("the dealer left", peer=DEALER, witness=False)
+"""
+    failed = Launched(party(text), 2).error
+    assert isinstance(failed, ProcessFailed)
+    assert (failed.node, failed.peer, str(failed)) == (1, DEALER, "party 1 failed with exit code 2: the dealer left")
 
 
 def test_a_cause_that_begins_with_a_party_is_no_witness() -> None:
@@ -271,6 +338,9 @@ def test_much_output_blocks_nobody() -> None:
         ({"transport": "memory"}, "over tcp or gloo, not 'memory'"),
         ({"transport": "gloo", "clients": {"patient": ["true"]}}, "clients need the tcp transport"),
         ({"timeout": 0.0}, "a timeout is a positive number"),
+        ({"names": ["Ada"]}, "2 parties and 0 clients need a name each"),
+        ({"names": ["Ada", "Ada"]}, "all distinct"),
+        ({"names": ["Ada", "Bob"], "clients": {"Bob": ["true"]}}, "2 parties and 1 clients need a name each"),
     ],
 )
 def test_what_cannot_be_launched(how: dict, cure: str) -> None:

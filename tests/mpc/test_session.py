@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,8 @@ import pytest
 
 from mpc import EVERYONE, ConfigError, Input, Open, Reveal, Rounds, Session, ring
 from mpc.client import Receive, Send
-from mpc.ledger import Entry
+from mpc.ledger import Entry, Ledger
+from mpc.meter import Cost, Meter
 
 Fixture = Callable[..., Any]
 VALUES = np.array([[1.5, -2.0, 0.0], [3.25, 2.0**41, -(2.0**-20)]])
@@ -194,3 +196,44 @@ def test_the_ledger_has_a_disclosure_whose_round_failed(simulate: Fixture) -> No
     with pytest.raises(ConfigError, match="ended"):
         session.run(program())
     assert {entry.what for entry in session.ledger} == {"arm", "more"}
+
+
+def _twice(x: Any) -> Rounds[None]:
+    for _ in range(2):
+        yield Reveal(x, "party 1", "contexts", "asked for"), Open(np.zeros((x.session.parties, 1), np.uint64))
+
+
+def test_sessions_count_on_the_ledger_and_the_meter_they_are_given(parties: int, simulate: Fixture) -> None:
+    ledger, meter = Ledger(), Meter()
+    for _ in range(2):
+        session = simulate(parties, ledger=ledger, meter=meter)
+        assert session.ledger is ledger and session.meter is meter
+        session.run(_twice(session.share(VALUES)))
+    assert list(ledger) == [Entry("party 1", "contexts", 24, "asked for")]
+    assert (meter.total.rounds, meter.total.sent_bytes) == (4, 4 * (48 + 8 * (parties - 1)))
+
+
+def test_a_resumed_session_goes_on_counting(parties: int, simulate: Fixture) -> None:
+    """Through JSON, as checkpoints keep it: twice two rounds count as four."""
+    once, whole = simulate(parties), simulate(parties)
+    once.run(_twice(once.share(VALUES)))
+    kept = json.loads(json.dumps(once.counted()))
+    assert kept["cost"]["rounds"] == 2 and kept["ledger"][0]["count"] == 12
+    again = simulate(parties)
+    again.resume(**kept)
+    assert again.meter.total == once.meter.total and list(again.ledger) == list(once.ledger)
+    again.run(_twice(again.share(VALUES)))
+    for _ in range(2):
+        whole.run(_twice(whole.share(VALUES)))
+    (counted, expected) = again.counted(), whole.counted()
+    assert counted["cost"].pop("seconds") > once.meter.total.seconds
+    expected["cost"].pop("seconds")
+    assert counted == expected
+
+
+def test_what_was_counted_before_is_not_changed_by_who_goes_on(simulate: Fixture) -> None:
+    cost = Cost(rounds=3, frame_bytes=128)
+    meter = Meter()
+    meter.add(cost)
+    meter.add(cost)
+    assert (meter.total.rounds, meter.total.frame_bytes, cost.rounds) == (6, 256, 3)

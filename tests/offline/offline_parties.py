@@ -10,6 +10,7 @@ import numpy as np
 
 from mpc import ops
 from mpc.correlations import Source
+from mpc.errors import Told
 from mpc.net.tcp import Tcp, listen
 from mpc.ring import MULTIPLY, decode
 from mpc.rounds import Reveal
@@ -48,7 +49,7 @@ def over_tcp(make_sources: Sequence[Callable[[], Source]], program: Program, *, 
         try:
             source = make_sources[p]()
         except BaseException as error:
-            transport.close(reason=f"{type(error).__name__}: no source")
+            transport.close(reason=Told(type(error).__name__, "no source"))
             raise
         try:
             with Session(transport, source) as session:

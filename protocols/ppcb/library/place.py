@@ -59,9 +59,7 @@ class InOneProcess:
     def session(self, clients: Mapping[str, ClientProgram], call: int) -> Session:
         """A fresh one, which draws from a block of the dealer's that is its own."""
         self.dealer.enter(call)
-        session = Session.simulate(self.parties, self.dealer, clients=clients)
-        session.ledger, session.meter = self.ledger, self.meter
-        return session
+        return Session.simulate(self.parties, self.dealer, clients=clients, ledger=self.ledger, meter=self.meter)
 
 
 class OneEnd:

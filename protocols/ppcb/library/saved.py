@@ -48,7 +48,7 @@ class Kept:
         """Ledger and costs go on; parties of a network that loaded different saves find out in the next round."""
         for entry in self.ledger:
             hosting.ledger.record(entry.role, entry.what, entry.count, entry.why)
-        hosting.meter.total = self.cost
+        hosting.meter.add(self.cost)
         if session is not None and session.trail is not None:
             session.trail.note("library", "load", self.name, self.held.calls)
 

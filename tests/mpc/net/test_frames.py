@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpc.errors import Desync, PeerLost
-from mpc.net.frames import HEADER_BYTES, WORDS_LIMIT, Header, Kind, aborted, expect, farewell, name, pack, unpack
+from mpc.errors import DEALER, Desync, PeerLost, Told, told_to_peers
+from mpc.net.frames import HEADER_BYTES, WORDS_LIMIT, Header, Kind, Nodes, aborted, expect, farewell, pack, unpack
 from mpc.net.transport import Stamp
 
 LONG = st.integers(0, 2**64 - 1)
@@ -26,13 +26,13 @@ def test_round_trip(kind: Kind, sender: int, round_: int, length: int, digest: b
 @given(TEXT, TEXT)
 def test_a_long_position_still_agrees_with_itself_alone(ours: str, theirs: str) -> None:
     stamp = Stamp(3, bytes(8), ours)
-    expect(unpack(pack(Kind.DATA, 1, stamp, 8), 1), 1, stamp, 8, 2, 0)
+    expect(unpack(pack(Kind.DATA, 1, stamp, 8), 1), 1, stamp, 8, Nodes(2), 0)
     other = unpack(pack(Kind.DATA, 1, Stamp(3, bytes(8), theirs), 8), 1)
     if ours.encode()[-96:] == theirs.encode()[-96:]:
-        expect(other, 1, stamp, 8, 2, 0)
+        expect(other, 1, stamp, 8, Nodes(2), 0)
     elif ours.encode()[-93:] != theirs.encode()[-93:]:
         with pytest.raises(Desync):
-            expect(other, 1, stamp, 8, 2, 0)
+            expect(other, 1, stamp, 8, Nodes(2), 0)
 
 
 def test_the_innermost_end_of_a_position_is_kept() -> None:
@@ -43,7 +43,7 @@ def test_the_innermost_end_of_a_position_is_kept() -> None:
 
 def test_even_a_lone_surrogate_can_be_sent() -> None:
     stamp = Stamp(1, bytes(8), "f\udc80:1")
-    expect(unpack(pack(Kind.DATA, 1, stamp, 0), 1), 1, stamp, 0, 2, 0)
+    expect(unpack(pack(Kind.DATA, 1, stamp, 0), 1), 1, stamp, 0, Nodes(2), 0)
 
 
 @given(st.binary(max_size=300) | st.binary(min_size=HEADER_BYTES, max_size=HEADER_BYTES))
@@ -64,7 +64,7 @@ def test_a_flipped_byte_is_refused_or_seen(at: int, flip: int) -> None:
         return
     if header.kind is not Kind.ABORT:
         with pytest.raises(Desync):
-            expect(header, 1, stamp, 64, 2, 0)
+            expect(header, 1, stamp, 64, Nodes(2), 0)
 
 
 @pytest.mark.parametrize(
@@ -77,43 +77,53 @@ def test_each_field_counts(change: dict) -> None:
         Kind.DATA, fields["sender"], Stamp(fields["round_"], fields["digest"], fields["position"]), fields["length"]
     )
     with pytest.raises(Desync):
-        expect(unpack(raw, 1), 1, stamp, 64, 2, 0)
+        expect(unpack(raw, 1), 1, stamp, 64, Nodes(2), 0)
 
 
 @given(st.binary(max_size=WORDS_LIMIT))
 def test_any_last_words_are_an_error(payload: bytes) -> None:
-    assert isinstance(aborted(payload, 1, 3), Desync | PeerLost)
+    assert isinstance(aborted(payload, 1, Nodes(3)), Desync | PeerLost)
 
 
 @pytest.mark.parametrize(
     ("reason", "blamed", "said"),
     [
-        ("PeerLost: party 2 was silent for 1 s", 2, "party 2 was silent for 1 s (reported by party 1)"),
-        ("PeerLost: client 0 closed its connection", 3, "client 0 closed its connection (reported by party 1)"),
-        ("PeerLost: the dealer left", 1, "the dealer left"),
-        ("RangeError: party 0 gave too much", 1, "party 1 stopped with RangeError: party 0 gave too much"),
-        ("KeyError", 1, "party 1 stopped with KeyError"),
+        (Told("PeerLost", "party 2 was silent for 1 s", peer=2), 2, "party 2 was silent for 1 s (reported by party 1)"),
+        (Told("PeerLost", "client 0 left", peer=3), 3, "client 0 left (reported by party 1)"),
+        (Told("PeerLost", "the dealer left", peer=DEALER), 1, "the dealer left"),
+        (Told("RangeError", "party 0 gave too much"), 1, "party 1 stopped with RangeError: party 0 gave too much"),
+        (Told("KeyError"), 1, "party 1 stopped with KeyError"),
     ],
 )  # fmt: skip
-def test_last_words_blame_whom_their_error_blames(reason: str, blamed: int, said: str) -> None:
-    header, payload = farewell(reason, 1, 3)
+def test_last_words_blame_whom_their_error_blames(reason: Told, blamed: int, said: str) -> None:
+    header, payload = farewell(reason, 1)
     assert unpack(header, 1).length == len(payload)
-    error = aborted(payload, 1, 3)
+    error = aborted(payload, 1, Nodes(3))
     assert isinstance(error, PeerLost)
     assert error.peer == blamed
     assert said in str(error)
 
 
 def test_last_words_are_cut_and_reported_once() -> None:
-    header, payload = farewell("Desync: " + "ü" * 5000, 1, 3)
+    header, payload = farewell(Told("Desync", "ü" * 5000), 1)
     assert unpack(header, 1).length == len(payload) <= WORDS_LIMIT
-    once = aborted(farewell("Desync: parties differ", 1, 3)[1], 1, 3)
-    twice = aborted(farewell(f"Desync: {once}", 2, 3)[1], 2, 3)
+    once = aborted(farewell(Told("Desync", "parties differ"), 1)[1], 1, Nodes(3))
+    twice = aborted(farewell(told_to_peers(once), 2)[1], 2, Nodes(3))
     assert isinstance(twice, Desync)
     assert str(twice) == "parties differ (reported by party 1)"
 
 
 def test_names() -> None:
-    assert [name(1), name(1, 2), name(2, 2), name(4, 2), name(0xFFFF)] == [
+    two = Nodes(2)
+    assert [Nodes().name(1), two.name(1), two.name(2), two.name(4), two.name(0xFFFF)] == [
         "party 1", "party 1", "client 0", "client 2", "the dealer",
     ]  # fmt: skip
+    assert [Nodes(2, ("owner 0", "owner 1", "DC")).name(node) for node in (1, 2, 3)] == ["owner 1", "DC", "client 1"]
+
+
+@pytest.mark.parametrize(("kind", "peer"), [("Desync", None), ("PeerLost", 2), ("ConfigError", None)])
+def test_who_is_told_of_an_error_is_a_witness_and_calls_nodes_by_name(kind: str, peer: int | None) -> None:
+    nodes = Nodes(2, ("Ada", "Bob", "DC"))
+    error = aborted(farewell(Told(kind, "line 1\nline 2", peer=peer), 1)[1], 1, nodes)
+    assert error.witness and "Bob" in str(error) and "line 1\nline 2" in str(error)
+    assert not isinstance(error, PeerLost) or error.peer == (1 if peer is None else peer)

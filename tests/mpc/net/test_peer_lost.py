@@ -13,7 +13,7 @@ from parties.programs import out_of_range, rounds
 from parties.threads import over_tcp
 
 from mpc.client import Receive
-from mpc.errors import ConfigError, PeerLost, RangeError
+from mpc.errors import ConfigError, PeerLost, RangeError, Told
 from mpc.net.tcp import TcpClient
 from mpc.rounds import Input, Reveal
 from mpc.session import Session
@@ -217,7 +217,7 @@ def test_no_descriptor_is_left_open() -> None:
         return len(os.listdir("/proc/self/fd"))
 
     def dies(link: TcpClient) -> None:
-        link.close(reason="KeyError")
+        link.close(reason=Told("KeyError"))
 
     over_tcp(2, out_of_range)
     before = count()

@@ -66,3 +66,12 @@ def test_tcp_parties_start_without_torch() -> None:
     launched = Launched(script(text), 2)
     assert launched.error is None
     assert launched.said == {"party 0": ["False"], "party 1": ["False"]}
+
+
+def test_headers_are_counted_on_top_of_those_of_an_earlier_session() -> None:
+    def counts(session: Session) -> int:
+        session.resume({"frame_bytes": 1000}, [])
+        session.run(rounds(session, 3))
+        return session.meter.total.frame_bytes - session.transport.frame_bytes
+
+    assert values(over_tcp(2, counts)) == [1000, 1000]

@@ -1,0 +1,191 @@
+"""Processes that a launcher started: what they say, how they ended, who is to blame.  Knows no place and no transport.
+
+A process that ends of an error of ours writes one record of it, as JSON, into a pipe that its launcher gave it.  Blame
+follows from the records and the exit codes; what a process said on stderr is shown where it left no record.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import IO
+
+from .errors import ConfigError, MaskedError, PeerLost, ProcessFailed
+
+NOTE = "note: "
+_RECORD_BYTES = 1 << 15  # a pipe takes them at once
+_TEXT = 4000
+
+
+@dataclass(frozen=True)
+class Record:
+    """What a process ended of; travels as JSON."""
+
+    kind: str
+    text: str
+    peer: int | None
+    witness: bool
+
+    @classmethod
+    def of(cls, error: MaskedError) -> Record:
+        """What is to be known of an error."""
+        peer = error.peer if isinstance(error, PeerLost) else None
+        return cls(type(error).__name__, str(error)[:_TEXT], peer, error.witness)
+
+    def write(self, descriptor: int) -> None:
+        """Leave it to the launcher, which may be gone."""
+        with contextlib.suppress(OSError):
+            os.write(descriptor, json.dumps(asdict(self)).encode())
+
+    @classmethod
+    def read(cls, descriptor: int) -> Record | None:
+        """The record that was left, if one was, in whole."""
+        try:
+            return cls(**json.loads(os.read(descriptor, _RECORD_BYTES)))
+        except (OSError, ValueError, TypeError):
+            return None
+
+
+class Child:
+    """A node's process, the record it left, and the tail of what it said on stderr."""
+
+    def __init__(
+        self,
+        node: int,
+        name: str,
+        argv: Sequence[str],
+        environment: Mapping[str, str],
+        *,
+        keep: Sequence[int],
+        record: int,
+        output: Callable[[str, str], None],
+        speaking: threading.Lock,
+    ) -> None:
+        self.node, self.name = node, name
+        self._record = record
+        self._speaking = speaking
+        try:
+            self.process = subprocess.Popen(
+                argv, env=dict(environment), pass_fds=keep, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True,
+            )  # fmt: skip
+        except OSError as error:
+            raise ConfigError(f"cannot start {name} as {argv[0]!r}: {error.strerror}") from error
+        self._said: list[str] = []
+        self._left: Record | None = None
+        self.ended_at: float | None = None
+        self.broken: BaseException | None = None  # what the output callback raised
+        self._readers = [
+            threading.Thread(target=self._read, args=(self.process.stdout, output), daemon=True),
+            threading.Thread(target=self._read, args=(self.process.stderr, self._remember), daemon=True),
+        ]
+        for reader in self._readers:
+            reader.start()
+
+    def _read(self, stream: IO[str] | None, output: Callable[[str, str], None]) -> None:
+        with contextlib.closing(stream) if stream else contextlib.nullcontext():
+            for line in stream or ():
+                if self.broken is None:
+                    try:
+                        with self._speaking:
+                            output(self.name, line.rstrip("\n"))
+                    except BaseException as error:
+                        self.broken = error
+
+    def _remember(self, name: str, line: str) -> None:
+        if line.startswith(NOTE):
+            print(f"{name}: {line[len(NOTE) :]}", file=sys.stderr, flush=True)
+            return
+        self._said = [*self._said[-30:], line]
+
+    def poll(self) -> int | None:
+        """Its exit code, if it has ended."""
+        code = self.process.poll()
+        if code is not None and self.ended_at is None:
+            self.ended_at = time.monotonic()
+            self._left = Record.read(self._record)
+            for reader in self._readers:
+                reader.join(1.0)
+        return code
+
+    def signal(self, how: signal.Signals) -> None:
+        """Send a signal to it and what it started."""
+        if self.process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, how)
+
+    def wait(self, seconds: float) -> None:
+        """Give it time to end, and its last lines to be read."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(max(0.0, seconds))
+            for reader in self._readers:
+                reader.join(1.0)
+
+    def failure(self) -> ProcessFailed:
+        """How it failed, in its own words where it had any."""
+        code, left = self.process.returncode, self._left
+        if code < 0:
+            said = f"{self.name} was ended by {signal.Signals(-code).name}"
+            return ProcessFailed(said, name=self.name, node=self.node, code=code)
+        said = f"{self.name} failed with exit code {code}"
+        if left is None:
+            words = "\n".join(line for line in self._said if line.strip()) or "it said nothing"
+            return ProcessFailed(f"{said}: {words}", name=self.name, node=self.node, code=code)
+        return ProcessFailed(
+            f"{said}: {left.text}", name=self.name, node=self.node, code=code, kind=left.kind, peer=left.peer,
+            witness=left.witness,
+        )  # fmt: skip
+
+    def blame(self, parties: int) -> tuple[bool, bool, float]:
+        """A process that lost a peer is a witness; the others come first, in the order of their end.
+
+        Of witnesses a party comes before a client: what the parties wait for, the clients wait for in vain as well.
+        """
+        witness = self._left is not None and self._left.witness and self.process.returncode >= 0
+        return witness, witness and self.node >= parties, self.ended_at or 0.0
+
+
+def stop(children: Sequence[Child]) -> None:
+    """End all, kindly and then not."""
+    for how, seconds in ((signal.SIGTERM, 1.0), (signal.SIGKILL, 5.0)):
+        for child in children:
+            child.signal(how)
+        deadline = time.monotonic() + seconds
+        for child in children:
+            child.wait(deadline - time.monotonic())
+
+
+def watch(children: Sequence[Child], parties: int, *, grace: float, limit: float | None) -> None:
+    """Wait until all have ended; once one has failed the others have `grace` seconds.  Raises the failure to blame."""
+    started, failed_at = time.monotonic(), None
+    while any(child.poll() is None for child in children):
+        now = time.monotonic()
+        _raise_broken(children)
+        if failed_at is None and any(child.poll() not in (None, 0) for child in children):
+            failed_at = now
+        if failed_at is not None and now - failed_at > grace:
+            break
+        if limit is not None and now - started > limit:
+            if failed_at is not None:
+                break
+            running = ", ".join(child.name for child in children if child.poll() is None)
+            raise ConfigError(f"stopped after {limit:g} s: {running} still ran")
+        time.sleep(0.01)
+    _raise_broken(children)
+    failures = [child for child in children if child.poll() not in (None, 0)]
+    if failures:
+        raise min(failures, key=lambda child: child.blame(parties)).failure()
+
+
+def _raise_broken(children: Sequence[Child]) -> None:
+    for child in children:
+        if child.broken is not None:
+            raise child.broken
