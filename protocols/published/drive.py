@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -156,11 +156,12 @@ def in_one_process(plays: Mapping[N, Play[T]]) -> tuple[dict[N, T], dict[N, Time
 
 
 def over_links(
-    play: Play[T], links: Mapping[str, Link], *, timeout: float, first: float | None = None
+    play: Play[T], links: Mapping[str, Link], *, timeout: float, first: float | None = None, nodes: Sequence[str] = ()
 ) -> tuple[T, Times]:  # fmt: skip
     """What this process's participant ends with, and its seconds: its own are those of the processor.
 
-    timeout: seconds of silence of one it waits for.  first: of the first one, who may wait for others to start.
+    timeout: seconds of silence of one it waits for.  first: of the first one, who may wait for others to start.  nodes:
+    names of all, where they are processes that were launched together.
     """
     patience = timeout if first is None else first
     reply: bytes | None = None
@@ -175,7 +176,8 @@ def over_links(
                 reply = links[want.sender].receive(timeout=None if want.patient else patience, limit=_LONGEST)
                 patience = timeout
                 if reply is None:
-                    raise PeerLost(f"{want.sender} has ended before its time: look at what it said", peer=-1)
+                    peer = nodes.index(want.sender) if nodes else -1
+                    raise PeerLost(f"{want.sender} has ended before its time: look at what it said", peer=peer)
             else:
                 clock.enter(want.name)
     except StopIteration as stop:

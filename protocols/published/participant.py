@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import re
 import sys
 import tempfile
 import time
@@ -25,6 +24,7 @@ from typing import Any, Generic
 from mpc.errors import ConfigError, PeerLost
 from mpc.launch import Place, end_with_launcher, launch, own_command, party_main, place
 from mpc.net.channel import Channel, adopt
+from mpc.net.frames import Nodes
 from mpc.net.joining import call, take_calls
 
 from ..run.progress import StepLines
@@ -33,7 +33,6 @@ from .outcome import O
 
 _SECONDS_TO_START = 1.0  # a process, where many start on few cores
 _SECONDS_BEHIND = 0.5  # in which the centre ends first, which knows whom all of them waited for
-_NODE = re.compile(r"\bparty (\d+)\b")
 
 
 @dataclass(frozen=True)
@@ -91,10 +90,7 @@ def launched(
         folder = Path(scratch)
         cast.write(folder)
         command = own_command("protocols.published.participant", system.where, scratch)
-        try:
-            launch(command, len(names), timeout=timeout, output=StepLines.heard(watch))
-        except ConfigError as error:
-            raise ConfigError(_NODE.sub(lambda found: names[int(found[1])], str(error))) from error
+        launch(command, len(names), names=names, timeout=timeout, output=StepLines.heard(watch))
         ended = {name: json.loads(_outcome_path(folder, name).read_text()) for name in names}
     times = {name: {part: Spent(**spent) for part, spent in one["times"].items()} for name, one in ended.items()}
     return {name: system.outcome.from_json(one["outcome"]) for name, one in ended.items()}, times
@@ -115,42 +111,45 @@ def main() -> None:
     given = json.loads(path.read_text())
     path.unlink()
     try:
-        done, times = _played(here, system.play(here.node, given, StepLines()), name, cast)
+        done, times = _played(here, system.play(here.node, given, StepLines()), **cast)
     except system.refusal as error:
         raise ConfigError(str(error)) from error
     ended = {"outcome": done.as_json(), "times": {part: asdict(spent) for part, spent in times.items()}}
     _outcome_path(folder, name).write_text(json.dumps(ended))
 
 
-def _played(here: Place, play: Play[O], name: str, cast: dict[str, Any]) -> tuple[O, Times]:
-    central = cast["centre"] in ("", name)
+def _played(
+    here: Place, play: Play[O], names: list[str], calls: list[tuple[str, str]], centre: str
+) -> tuple[O, Times]:  # fmt: skip
+    central = centre in ("", names[here.node])
     patience = here.timeout if central else 2.0 * here.timeout + 1.0
     starting = here.timeout + _SECONDS_TO_START * here.parties
-    links = _links(here, name, cast["names"], cast["calls"], time.monotonic() + starting)
+    links = _links(here, names, calls, time.monotonic() + starting)
     try:
-        return over_links(play, links, timeout=patience, first=patience + starting)
-    except PeerLost as error:  # a witness, not the cause: the launcher looks for these words
+        return over_links(play, links, timeout=patience, first=patience + starting, nodes=names)
+    except PeerLost:
         if not central:
             time.sleep(_SECONDS_BEHIND)
-        raise PeerLost(f"{error} (reported by {name})", peer=error.peer) from error
+        raise
     finally:
         for link in links.values():
             link.close()
 
 
-def _links(here: Place, name: str, names: list[str], calls: list[list[str]], deadline: float) -> dict[str, Channel]:
+def _links(here: Place, names: list[str], calls: list[tuple[str, str]], deadline: float) -> dict[str, Channel]:
     """Call those it is to call, then answer the others."""
-    token, sockets = bytes.fromhex(here.token), {}
+    name, nodes, token = names[here.node], Nodes(here.parties, tuple(names)), bytes.fromhex(here.token)
+    sockets = {}
     answers = [names.index(caller) for caller, other in calls if other == name]
     try:
         for node in (names.index(other) for caller, other in calls if caller == name):
             host, port = here.addresses[node]
-            sockets[node] = call(here.node, node, (host, port), token, deadline)
+            sockets[node] = call(here.node, node, (host, port), token, deadline, nodes)
         if answers:
-            sockets |= take_calls(here.node, adopt(here.listener), token, answers, deadline)
+            sockets |= take_calls(here.node, adopt(here.listener), token, answers, deadline, nodes)
     except PeerLost as error:
         raise PeerLost(f"{names[error.peer]} did not join {name}: is it started?", peer=error.peer) from error
-    return {names[node]: Channel(sock, names[node]) for node, sock in sockets.items()}
+    return {names[node]: Channel(sock, names[node], peer=node) for node, sock in sockets.items()}
 
 
 if __name__ == "__main__":
