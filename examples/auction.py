@@ -1,25 +1,21 @@
 """Sealed-bid auctions of one item after another: the highest bid wins, and pays what the second highest said.
 
-K bidders, who are clients, share their bids.  Let b_i be the bid of bidder i, in whole cents; o_i = 1 for the one with
-the largest bid (a dealt permutation breaks ties) and 0 for all others:
+b_i is what bidder i, a client, says for an item, in whole cents; o_i = 1 for the largest (a dealt permutation breaks
+ties), else 0.  A bid that lost is never opened, nor is what a winner would have paid: the regulator learns the sum.
 
-    bidder i               computing parties                         seller               regulator
-    b_i  -- shares -->      1-4  o = argmax b
-                            5    r_i = b_i - o_i b_i,  v = sum o_i b_i       the bids that lost, and the one that won
-                            6-9  s = argmax r   10  p = sum s_i r_i          the price
-                            winner, p  ------------------------>     sells
-                            surplus += v - p
-    at the end              surplus  ------------------------------------------->         what all winners saved
-
-A bid that lost is never opened, nor is by how much the winner would have paid more; the regulator learns their sum.
+    bidder i               computing parties                             seller           regulator
+    b_i  -- shares -->      1-4  o = argmax b    5  r_i = b_i - o_i b_i
+                            6-9  s = argmax r   10  p = sum s_i r_i
+                            winner, p  ---------------------------->     sells
+                            surplus += sum o_i b_i - p
+    at the end              surplus  ------------------------------------------------>    supervises
 """
 
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,11 +25,11 @@ from mpc.rounds import Input, Reveal, Rounds
 from mpc.session import Session
 from mpc.share import Share
 from protocols.run.command import System, main
-from protocols.run.program import Arrays, Counted, Desk, Ended, Facts, Program, Role, fingerprint
-from protocols.run.report import Report, cost_text, costs, learned, ledger_json
+from protocols.run.program import Arrays, Desk, Ended, Program, Role
+from protocols.run.report import Report, plain_report
 
 SELLER, REGULATOR = "seller", "regulator"
-BITS = 32  # of a bid, sign included: below 21 million
+BITS, LARGEST = 32, 2.0**31 - 1  # of a bid in cents, sign included
 
 
 class Auctions(Program["Sales"]):
@@ -45,23 +41,11 @@ class Auctions(Program["Sales"]):
         super().__init__(parties, items)
         self.bidders = [f"bidder {i}" for i in range(bidders)]
         self.bids = np.zeros((items, bidders), np.int64) if bids is None else bids
-        self.roles = (
-            *(Role(name) for name in self.bidders), Role(SELLER, notes="sales.bin"), Role(REGULATOR, patient=True)
-        )  # fmt: skip
-        self.noted = (2,)
+        self.roles = (*map(Role, self.bidders), Role(SELLER, notes="sales.bin"), Role(REGULATOR, patient=True))
+        self.noted = (2,)  # of an item: winner and price
 
     def public(self) -> dict[str, Any]:
         return {"parties": self.parties, "items": self.decisions, "bidders": len(self.bidders)}
-
-    @classmethod
-    def of(cls, given: Mapping[str, Any]) -> Auctions:
-        return cls(**given)
-
-    def facts(self) -> Facts:
-        return {**self.public(), "bids": fingerprint(self.bids)}
-
-    def blank(self) -> Auctions:
-        return Auctions(**self.public())
 
     def private(self, key: bytes | None) -> Mapping[str, Arrays]:
         return {name: {"bids": self.bids[:, i]} for i, name in enumerate(self.bidders)}
@@ -76,17 +60,16 @@ class Auctions(Program["Sales"]):
 
     def result(self, ended: Ended) -> Sales:
         highest, second = np.sort(self.bids, axis=1)[:, :-3:-1].T
-        winners, prices = ended.notes.T
+        (winners, prices), surplus = ended.notes.T, ended.left[REGULATOR]
         won = self.bids[np.arange(self.decisions), winners]  # a tie goes to any of the highest
-        surplus = ended.left[REGULATOR]
-        same = (won == highest).all() and (prices == second).all() and surplus == (highest - second).sum()
+        same = (won == highest).all() and (prices == second).all() and surplus == (won - prices).sum()
         return Sales(ended.notes, surplus, bool(same), ended)
 
 
 def bidder(bids: np.ndarray) -> ClientProgram:
     """Shares a bid for each item that is left."""
     for bid in bids:
-        yield Send(bid)
+        yield Send(bid, bound=LARGEST)
 
 
 def seller(items: int, desk: Desk) -> ClientProgram:
@@ -134,8 +117,7 @@ class Auctioneers:
         yield Reveal(self.surplus, to=REGULATOR, what="surplus of all items", why="the auctions are supervised")
 
 
-@dataclass(frozen=True)
-class Sales(Counted):
+class Sales(NamedTuple):
     """sales: (items, 2) winners and prices.  equal: whether auctions in the clear have the same."""
 
     sales: np.ndarray
@@ -148,33 +130,20 @@ class Auction(System):
     """On the command line."""
 
     name, summary, step = "auction", "sealed-bid second-price auctions", "item"
-    about = "Sealed-bid auctions: {more}."
-    examples = "example:\n  examples/auction.py {how} auction --items 20 --bidders 5\n"
 
     def add_problem(self, parser: ArgumentParser) -> None:
         parser.add_argument("--items", type=int, default=20, help="how many are sold (20)")
         parser.add_argument("--bidders", type=int, default=4, help="how many bid for each (4)")
-        parser.add_argument("--parties", type=int, default=2, help="computing parties (2)")
-
-    def steps(self, options: Namespace) -> int:
-        return int(options.items)
-
-    def clients(self, options: Namespace, *, processes: bool) -> tuple[str, ...]:
-        return tuple(role.name for role in Auctions(2, 1, options.bidders).roles)
 
     def program(self, options: Namespace, *, processes: bool) -> Auctions:
         bids = np.random.default_rng(options.seed).integers(0, 100_000, (options.items, options.bidders))
         return Auctions(options.parties, options.items, options.bidders, bids)
 
     def report(self, options: Namespace, program: Program[Any], run: Sales) -> Report:
-        facts = {
-            "program": self.name, "items": len(run.sales), "seed": options.seed, "revenue": int(run.sales[:, 1].sum()),
-            "surplus": run.surplus, "equal_twin": run.equal, **costs(run.ended, len(run.sales)),
-            "ledger": ledger_json(run.ledger),
-        }  # fmt: skip
-        same = "as auctions in the clear" if run.equal else "NOT as auctions in the clear"
-        text = [f"{len(run.sales)} items sold for {facts['revenue']:,} cents, {same}", *cost_text(facts, "sale"), ""]
-        return Report(facts, "\n".join([*text, *learned(run.ledger)]), len(run.sales))
+        revenue = int(run.sales[:, 1].sum())
+        facts = {"seed": options.seed, "revenue": revenue, "surplus": run.surplus, "equal_twin": run.equal}
+        said = f"{revenue:,} cents, {'' if run.equal else 'NOT '}as auctions in the clear"
+        return plain_report(self.name, facts, [said], run.ended, self.step)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from mpc.errors import ConfigError
 from offline import Plan, deal, inspect
 
 from ..bench.measure import plan_case
-from ..run.command import check_parties, planned
+from ..run.command import add_problem, check_parties, planned
 from ..run.plans import add_plan, table
 from ..run.progress import Progress
 from ..run.sources import serve_from_environment
@@ -28,7 +28,7 @@ def register(commands: Any) -> None:
     plan = actions.add_parser("plan", help="run a program once and write what a step draws")
     programs = plan.add_subparsers(dest="program", metavar="PROGRAM", required=True)
     for system in SYSTEMS:
-        add_plan(programs, system.name, partial(planned, system), add=system.add_problem)
+        add_plan(programs, system.name, partial(planned, system), add=partial(add_problem, system))
     for name in names():
         add_plan(programs, name, partial(_planned, name), add=add_size)
 

@@ -25,7 +25,6 @@ from ..run.report import Report
 from .classic.run import play_classic
 from .mpc.run import Outsourced, Run
 from .mpc.settings import Settings
-from .mpc.shown import CUSTOMER, OWNER
 from .report import classic_document, classic_text, document, text
 
 LINUCB, SPECTRAL = "linucb-ds", "spectralucb-ds"
@@ -66,9 +65,9 @@ class LinUCBDS(System):
         if options.mode == CLASSIC and options.resume:
             raise ConfigError("--resume is of --mode mpc: keys are never written, so a classic run starts anew")
 
-    def clients(self, options: Namespace, *, processes: bool) -> tuple[str, ...]:
-        """DO and DC."""
-        return OWNER, CUSTOMER
+    def steps(self, options: Namespace) -> int:
+        """Pulls that are paid for."""
+        return int(options.budget)
 
     def program(self, options: Namespace, *, processes: bool) -> Outsourced:
         """On shares."""
@@ -134,7 +133,6 @@ def add_problem(parser: argparse.ArgumentParser, program: str) -> None:
     shown.add_argument("--reveal", choices=["arms"], help="the computing parties learn the arms, as P does (default)")
     shown.add_argument("--hide-arms", action="store_true", help="nothing but the cumulative reward comes out")
     run.add_argument("--budget", type=int, default=200, help="N, how many pulls are paid for (200)")
-    run.add_argument("--parties", type=int, default=2, help="computing parties of mode mpc (2)")
 
 
 def program_of(options: argparse.Namespace, program: str) -> Outsourced:

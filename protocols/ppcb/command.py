@@ -13,14 +13,13 @@ from typing import Any, TypeVar
 from bandits.environments import DATA_SETS, Environment
 from mpc.errors import ConfigError
 
-from ..run.command import System
+from ..run.command import System, add_problem
 from ..run.folder import Keep
 from ..run.notes import notes_of
 from ..run.program import Program
 from ..run.rehearsal import rehearse
 from ..run.report import Report
 from .clients import Tally, pulled
-from .program import PAYER, PULLER
 from .report import report
 from .run import Bandit, Run
 from .settings import Argmax, Division, Policy, Settings, Truncation, Variant
@@ -42,7 +41,7 @@ class PPCB(System):
     name = "ppcb"
     summary = "the private contextual bandit, on a data set"
     about = "The private contextual bandit, on a data set: {more}."
-    examples, draws_reference = _EXAMPLES, False
+    examples, draws_reference, parties = _EXAMPLES, False, 3
 
     def add_problem(self, parser: ArgumentParser) -> None:
         """The length of a run, on which its state bits and refreshes depend, and settings."""
@@ -58,10 +57,6 @@ class PPCB(System):
     def check(self, options: Namespace) -> None:
         """What argparse does not know."""
         settings_of(options)
-
-    def clients(self, options: Namespace, *, processes: bool) -> tuple[str, ...]:
-        """The puller and the payer."""
-        return PULLER, PAYER
 
     def steps(self, options: Namespace) -> int:
         """Contexts in each replica."""
@@ -108,7 +103,6 @@ def add_settings(parser: ArgumentParser) -> None:
     bandit = parser.add_argument_group("the bandit")
     bandit.add_argument("--arms", type=int, default=10, help="how many arms (10)")
     bandit.add_argument("--dim", type=int, default=20, help="dimensions of a context (20)")
-    bandit.add_argument("--parties", type=int, default=3, help="computing parties, who own the features (3)")
     bandit.add_argument("--eps", type=float, default=0.1, help="how often to explore (0.1)")
     bandit.add_argument("--policy", default=Policy.EPSILON_GREEDY.value, help=f"{_values(Policy)} (epsilon-greedy)")
     bandit.add_argument("--alpha", type=float, default=1.0, help="optimism of linucb, spread of thompson (1)")
@@ -167,11 +161,13 @@ def settings_of(options: Namespace) -> Settings:
 
 
 def options_of(options: Namespace) -> str:
-    """Those of `add_settings` that are not as they are by default, as a command has them."""
+    """Those of a plan, its length aside, that are not as they are by default, as a command has them."""
     parser = ArgumentParser()
-    add_settings(parser)
+    add_problem(PPCB(), parser)
     given = ((name, getattr(options, name), usual) for name, usual in vars(parser.parse_args([])).items())
-    return " ".join(f"--{name.replace('_', '-')} {value}" for name, value, usual in given if value != usual)
+    return " ".join(
+        f"--{name.replace('_', '-')} {value}" for name, value, usual in given if value != usual and name != "steps"
+    )
 
 
 def _or(given: Any, usual: Any) -> Any:

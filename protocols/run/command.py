@@ -44,8 +44,9 @@ class System(ABC):
 
     name: ClassVar[str]
     summary: ClassVar[str]  # a line of help
-    about: ClassVar[str]  # what `--help` says first; {more} is how the roles are played
-    examples: ClassVar[str]  # {how} is run or launch, {name} the program
+    about: ClassVar[str] = ""  # what `--help` says first, the summary by default; {more} is how the roles are played
+    examples: ClassVar[str] = ""  # {how} is run or launch, {name} the program
+    parties: ClassVar[int] = 2  # computing parties, if nobody says how many
     step: ClassVar[str] = "step"
     every: ClassVar[int] = 100
     modes: ClassVar[tuple[str, ...]] = (MPC,)
@@ -54,7 +55,7 @@ class System(ABC):
 
     @abstractmethod
     def add_problem(self, parser: ArgumentParser) -> None:
-        """The options that decide what a decision draws, --parties among them: of runs and of plans."""
+        """The options that decide what a decision draws, beside --parties: of runs and of plans."""
 
     def add_options(self, parser: ArgumentParser, *, processes: bool) -> None:  # noqa: B027  many have none
         """Its other options, of runs alone."""
@@ -62,9 +63,9 @@ class System(ABC):
     def check(self, options: Namespace) -> None:  # noqa: B027  many have nothing to add
         """What argparse does not know; ConfigError before anything is loaded or written."""
 
-    @abstractmethod
     def clients(self, options: Namespace, *, processes: bool) -> tuple[str, ...]:
         """The clients of a run, as torchrun has to start them."""
+        return tuple(role.name for role in self.planned(options).roles)
 
     @abstractmethod
     def program(self, options: Namespace, *, processes: bool) -> Program[Any]:
@@ -84,7 +85,7 @@ class System(ABC):
 
     def steps(self, options: Namespace) -> int:
         """How many steps were asked for."""
-        return int(options.budget)
+        return self.planned(options).decisions
 
     def classic(
         self, options: Namespace, keep: Keep | None, *, processes: bool, watch: Callable[[int], None]
@@ -96,13 +97,14 @@ class System(ABC):
 def register(system: System, run: Any, launch_: Any) -> None:
     """Add the program to `run` and `launch`."""
     for programs, how, more in ((run, "run", IN_THIS_PROCESS), (launch_, "launch", IN_PROCESSES)):
+        about = system.about or f"{system.summary}: {{more}}"
         parser = programs.add_parser(
-            system.name, help=system.summary, description=system.about.format(more=more),
+            system.name, help=system.summary, description=about.format(more=more),
             epilog=system.examples.format(how=how, name=system.name),
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )  # fmt: skip
         processes = how == "launch"
-        system.add_problem(parser)
+        add_problem(system, parser)
         system.add_options(parser, processes=processes)
         _add_common(parser, system, processes=processes)
         parser.set_defaults(run=partial(_run, system, processes=processes))
@@ -117,10 +119,17 @@ def main(system: System, arguments: Sequence[str] | None = None) -> None:
         for name, what in (("run", IN_THIS_PROCESS), ("launch", IN_PROCESSES), ("plan", "what a run draws"))
     )
     register(system, run, launch_)
-    add_plan(plan, system.name, partial(planned, system), add=system.add_problem)
+    add_plan(plan, system.name, partial(planned, system), add=partial(add_problem, system))
     with exit_codes():
         options = parser.parse_args(arguments)
         options.run(options)
+
+
+def add_problem(system: System, parser: ArgumentParser) -> None:
+    """What a plan depends on: the system's own options, and how many parties there are."""
+    system.add_problem(parser)
+    usual = system.parties
+    parser.add_argument("--parties", type=int, default=usual, metavar="N", help=f"computing parties ({usual})")
 
 
 def check_parties(parties: int) -> None:

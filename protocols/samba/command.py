@@ -72,7 +72,6 @@ class Samba(System):
         game.add_argument("--eps", type=float, default=0.1, help="how often epsilon-greedy explores (0.1)")
         game.add_argument("--tau", type=float, default=0.06, help="softmax's temperature, from 0.001 (0.06)")
         game.add_argument("--beta", type=float, default=0.1, help="pursuit's pace (0.1)")
-        game.add_argument("--parties", type=int, default=2, help="computing parties of mode mpc, 2 or 3 as a rule (2)")
 
     def add_options(self, parser: ArgumentParser, *, processes: bool) -> None:
         """The size of keys, and how many processes play the owners."""
@@ -88,6 +87,10 @@ class Samba(System):
         """What argparse does not know."""
         if options.mode == CLASSIC and options.hosts:
             raise ConfigError("--hosts is of --mode mpc: in the published protocol each owner is alone")
+
+    def steps(self, options: Namespace) -> int:
+        """Pulls that are paid for."""
+        return int(options.budget)
 
     def clients(self, options: Namespace, *, processes: bool) -> tuple[str, ...]:
         """The hosts of the owners, and DC."""
