@@ -7,7 +7,7 @@ the largest bid (a dealt permutation breaks ties) and 0 for all others:
     b_i  -- shares -->      1-4  o = argmax b
                             5    r_i = b_i - o_i b_i,  v = sum o_i b_i       the bids that lost, and the one that won
                             6-9  s = argmax r   10  p = sum s_i r_i          the price
-                            11   winner, p  ------------------->     sells
+                            winner, p  ------------------------>     sells
                             surplus += v - p
     at the end              surplus  ------------------------------------------->         what all winners saved
 
@@ -118,7 +118,7 @@ class Auctioneers:
         return {"surplus": self.surplus.words}
 
     def sell(self) -> Rounds[Share]:
-        """[what the winner of one item saves].  Cost: 11 rounds."""
+        """[what the winner of one item saves].  Cost: 10 rounds, and a hop from each bidder and to the seller."""
         session = self.session
         b = ops.stack((yield tuple(Input(name) for name in self.bidders)))
         o = yield from ops.argmax(session, b, score_bits=BITS)

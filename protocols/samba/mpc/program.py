@@ -21,6 +21,7 @@ from mpc.rounds import Input, Reveal, Rounds
 from mpc.session import Session
 from mpc.share import Share
 
+from ...run.program import Arrays
 from ..score import Select
 from .settings import COIN_BITS, WEIGHT_BITS, Settings
 
@@ -89,6 +90,6 @@ class Parties:
         """Tell the customer."""
         self.session.run(pay_out(self.settings))
 
-    def state(self) -> dict[str, np.ndarray]:
+    def state(self) -> Arrays:
         """Nothing."""
         return {}
