@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,11 @@ from protocols.samba.mpc.settings import Settings
 
 POLICIES = NAMES
 Say = Callable[[str], None]
+
+
+def said_to_stderr(line: str) -> None:
+    """As a command does."""
+    print(line, file=sys.stderr, flush=True)
 
 
 def rising(arms: int) -> BernoulliArms:
@@ -41,7 +47,7 @@ def simulate(
 
 def launched(
     arms: BernoulliArms, settings: Settings, *, parties: int = 2, seed: int = 5, keep: Keep | None = None,
-    say: Say = lambda _: None, scratch: Path | None = None, **how: Any,
+    say: Say = said_to_stderr, scratch: Path | None = None, **how: Any,
 ) -> Run:  # fmt: skip
     program, processes = Federation(settings, parties, seed, arms), Processes(**{"timeout": 20.0, **how})
     return launch(program, processes, keep=keep, say=say, scratch=scratch)

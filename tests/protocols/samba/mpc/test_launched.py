@@ -141,7 +141,7 @@ def test_a_launch_goes_on(tmp_path: Path) -> None:
     ):
         with pytest.raises(ConfigError, match=said):
             launch(settings, tmp_path, **other)
-    run = launch(settings, tmp_path, keep=Keep(folder, 5, True))
+    run = launch(settings, tmp_path / "again", keep=Keep(folder, 5, True))
     agrees(run)
     assert run.cost.rounds == 4 * settings.steps and not folder.exists()
     assert sum(entry.count for entry in run.ledger) == 4 * settings.steps + 1
