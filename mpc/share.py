@@ -103,7 +103,8 @@ def _picked(words: np.ndarray, key: Any) -> np.ndarray:
     return words.reshape(words.shape[0], -1)[:, places]
 
 
-def _hosted_axis(axis: int | tuple[int, ...] | None, ndim: int) -> tuple[int, ...]:
+def hosted_axis(axis: int | tuple[int, ...] | None, ndim: int) -> tuple[int, ...]:
+    """Axes of a value with `ndim` of them, as axes of its words."""
     axes = tuple(range(ndim)) if axis is None else (axis,) if isinstance(axis, int) else axis
     if any(not -ndim <= a < ndim for a in axes):
         raise TypeError(f"axis {axis} of a share with {ndim} axes")
@@ -185,6 +186,16 @@ class Share(_Hidden):
             raise RangeError(f"{scale} fraction bits of {ring.VALUE_BITS}: no room is left for the value")
         return Share(self.session, self.words << np.uint64(scale - self.scale), scale)
 
+    def integers(self) -> Share:
+        """The same words as whole numbers: the value times 2^scale."""
+        return Share(self.session, self.words, 0)
+
+    def at_scale(self, scale: int) -> Share:
+        """The same words read with `scale` fraction bits: the value times 2^(self.scale - scale)."""
+        if not 0 <= scale <= ring.VALUE_BITS:
+            raise RangeError(f"words are read with 0 to {ring.VALUE_BITS} fraction bits, not {scale}: truncate first")
+        return Share(self.session, self.words, scale)
+
     def __getitem__(self, key: Any) -> Share:
         return self._with(_picked(self.words, key))
 
@@ -192,10 +203,10 @@ class Share(_Hidden):
         return self._with(self.words.reshape(self.words.shape[0], *shape))
 
     def sum(self, axis: int | tuple[int, ...] | None = None) -> Share:
-        return self._with(self.words.sum(axis=_hosted_axis(axis, self.ndim), dtype=np.uint64))
+        return self._with(self.words.sum(axis=hosted_axis(axis, self.ndim), dtype=np.uint64))
 
     def cumsum(self, axis: int) -> Share:
-        return self._with(self.words.cumsum(axis=_hosted_axis(axis, self.ndim)[0], dtype=np.uint64))
+        return self._with(self.words.cumsum(axis=hosted_axis(axis, self.ndim)[0], dtype=np.uint64))
 
     @property
     def T(self) -> Share:
@@ -203,6 +214,12 @@ class Share(_Hidden):
         if self.ndim < 2:
             raise TypeError(f"a share of shape {self.shape} has no two axes to swap: reshape it first")
         return self._with(np.swapaxes(self.words, -1, -2))
+
+    def diagonal(self) -> Share:
+        """Of the last two axes."""
+        if self.ndim < 2:
+            raise TypeError(f"a share of shape {self.shape} has no diagonal: reshape it first")
+        return self._with(np.ascontiguousarray(np.diagonal(self.words, axis1=-2, axis2=-1)))
 
     def __repr__(self) -> str:
         return f"Share(shape={self.shape}, scale={self.scale})"

@@ -1,6 +1,7 @@
 """Protocols on shares.  Each is a generator: one yield, one round."""
 
 from .argmax import Keys, argmax, argmax_published, argmax_tournament, max_value, unique_keys
+from .arrange import concat, replaced, scatter, stack
 from .binary import add_binary, conjunction, to_arithmetic, to_binary
 from .draw import draw
 from .functions import (
@@ -31,9 +32,9 @@ from .truncate import truncate, truncate_published, truncate_to, wraps
 
 __all__ = [
     "Compare", "Keys", "Lines", "add_binary", "argmax", "argmax_published", "argmax_tournament", "bilinear",
-    "bit_to_arithmetic", "conjunction", "curve", "draw", "einsum", "equal", "exponential", "exponential_table",
-    "inverse", "is_negative", "is_zero", "less", "lookup", "matmul", "max_value", "newton_reciprocal", "outer",
-    "product", "reciprocal", "reciprocal_newton", "reciprocal_published", "sign_by_circuit", "sign_by_tables",
-    "square", "square_root", "square_root_helba", "square_root_newton", "to_arithmetic", "to_binary", "truncate",
-    "truncate_published", "truncate_to", "unique_keys", "wraps",
+    "bit_to_arithmetic", "concat", "conjunction", "curve", "draw", "einsum", "equal", "exponential",
+    "exponential_table", "inverse", "is_negative", "is_zero", "less", "lookup", "matmul", "max_value",
+    "newton_reciprocal", "outer", "product", "reciprocal", "reciprocal_newton", "reciprocal_published", "replaced",
+    "scatter", "sign_by_circuit", "sign_by_tables", "square", "square_root", "square_root_helba", "square_root_newton",
+    "stack", "to_arithmetic", "to_binary", "truncate", "truncate_published", "truncate_to", "unique_keys", "wraps",
 ]  # fmt: skip

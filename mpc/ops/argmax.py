@@ -18,6 +18,7 @@ from ..ring import word
 from ..rounds import Rounds
 from ..session import Session
 from ..share import Share
+from .arrange import concat
 from .lookup import lookup
 from .products import einsum, product
 from .sign import Compare, is_negative
@@ -117,18 +118,17 @@ def argmax_tournament(
     if not size >= 1:
         raise RangeError(f"a group has at least one arm, not {size}")
     groups = -(-arms // size)
-    key = unique_keys(session, scores, keys).words
+    key = unique_keys(session, scores, keys)
     padding = groups * size - arms
     if padding:
         low = np.full((*scores.shape[:-1], padding), word(-(1 << (keys.high - 1))), np.uint64)
-        key = np.concatenate([key, session.public(low)], axis=-1)
-    grid = Share(session, key.reshape(*key.shape[:-1], groups, size), 0)
+        key = concat([key, Share(session, session.public(low), 0)], axis=-1)
+    grid = key.reshape(*key.shape[:-1], groups, size)
     within = yield from _all_pairs(session, grid, keys.width, how)
     tops = (yield from product(session, within, grid)).sum(axis=-1)
     among = yield from _all_pairs(session, tops, keys.width, how)
     chosen = yield from product(session, among.reshape(*among.shape, 1), within)
-    flat = chosen.words.reshape(*key.shape[:-1], groups * size)[..., :arms]
-    return Share(session, flat, 0)
+    return chosen.reshape(*key.shape[:-1], groups * size)[..., :arms]
 
 
 def argmax_published(
@@ -145,7 +145,7 @@ def argmax_published(
     Opens: as comparison and product.
     """
     arms = _arms(scores)
-    maxima = yield from _all_at_least(session, Share(session, scores.words, 0), score_bits + 1, how)
+    maxima = yield from _all_at_least(session, scores.integers(), score_bits + 1, how)
     (order,) = session.draw(Permutation(scores.shape))
     ranked = yield from product(session, maxima, Share(session, order, 0))
     return (yield from _all_at_least(session, ranked, (arms + 1).bit_length() + 2, how))
@@ -195,6 +195,5 @@ def _all_at_least(session: Session, scores: Share, width: int, how: Compare) -> 
     while factors.shape[-1] > 1:
         half = factors.shape[-1] // 2
         both = yield from product(session, factors[..., :half], factors[..., half : 2 * half])
-        rest = factors.words[..., 2 * half :]
-        factors = Share(session, np.concatenate([both.words, rest], axis=-1), 0)
+        factors = concat([both, factors[..., 2 * half :]], axis=-1)
     return factors[..., 0]

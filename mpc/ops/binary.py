@@ -9,6 +9,7 @@ from ..ring import AND
 from ..rounds import Open, Rounds
 from ..session import Session
 from ..share import BinaryShare, Share
+from .arrange import stack
 
 
 def conjunction(session: Session, x: BinaryShare, y: BinaryShare) -> Rounds[BinaryShare]:
@@ -91,8 +92,7 @@ def _carry(session: Session, g: BinaryShare, p: BinaryShare, *, carry_in: bool) 
         last = 2 * distance >= width
         shifted_p = p << distance
         pairs = [g << distance] if last else [g << distance, shifted_p]
-        stacked = BinaryShare(session, np.stack([s.words for s in pairs], axis=1), width)
-        both = yield from conjunction(session, p, stacked)
+        both = yield from conjunction(session, p, stack(pairs))
         g = g ^ both[0]
         p = p if last else both[1]
         distance *= 2

@@ -40,7 +40,7 @@ def draw(
         raise TypeError("a draw runs over the last axis: these weights have none")
     if weights.shape[-1] == 1:
         return Share(session, session.public(np.ones(weights.shape, np.uint64)), 0)
-    running = Share(session, weights.words, 0).cumsum(axis=-1)
+    running = weights.integers().cumsum(axis=-1)
     (u,) = session.draw(UniformNumber(weights.shape[:-1], coin_bits))
     point = yield from product(session, Share(session, u, 0), running[..., -1])
     gap = point.reshape(*point.shape, 1) - running[..., :-1] * (1 << coin_bits)

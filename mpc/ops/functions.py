@@ -14,6 +14,7 @@ from ..ring import FRACTION_BITS, VALUE_BITS
 from ..rounds import Rounds, together
 from ..session import Session
 from ..share import Share
+from .arrange import stack
 from .lookup import Lines, curve
 from .products import product, square
 from .sign import is_negative
@@ -82,7 +83,7 @@ def exponential(session: Session, x: Share, *, squarings: int = 8) -> Rounds[Sha
     scale = x.scale + squarings
     if 2 * scale > VALUE_BITS - 2:
         raise RangeError(f"{squarings} squarings at {scale} fraction bits overflow: use fewer fraction bits for x")
-    y = Share(session, x.words, scale) + 1.0
+    y = x.at_scale(scale) + 1.0
     for _ in range(squarings):
         y = yield from square(session, y)
         y = yield from truncate(session, y, scale)
@@ -120,10 +121,10 @@ def square_root(session: Session, x: Share, *, upper: float, segments: int = 9, 
     if len(cuts) == 1:
         return (yield from truncate_to(session, (yield from lookups[0]), x.scale))
     limits = np.array([1 << (bits - 1) for bits in cuts[1:]], np.int64)
-    gaps = Share(session, x.words, 0).reshape(*x.shape, 1) - limits
+    gaps = x.integers().reshape(*x.shape, 1) - limits
     *values, below = yield from together(*lookups, is_negative(session, gaps, width=top.bits + 1))
-    steps = np.stack([(fine - coarse).words for coarse, fine in itertools.pairwise(values)], axis=-1)
-    chosen = yield from product(session, below, Share(session, steps, top.out_scale))
+    steps = stack([fine - coarse for coarse, fine in itertools.pairwise(values)], axis=-1)
+    chosen = yield from product(session, below, steps)
     return (yield from truncate_to(session, values[0] + chosen.sum(axis=-1), x.scale))
 
 
@@ -146,7 +147,7 @@ def square_root_newton(
         xy2 = yield from product(session, x, y2)
         xy2 = yield from truncate(session, xy2, f)
         y = yield from product(session, y, 3.0 - xy2)
-        y = _halved((yield from truncate(session, y, f + 1)), f)
+        y = (yield from truncate(session, y, f + 1)).at_scale(f)  # one bit more than its surplus: halved
     root = yield from product(session, x, y)
     return (yield from truncate(session, root, f))
 
@@ -165,18 +166,13 @@ def square_root_helba(session: Session, x: Share, *, upper: float = 1.0, iterati
     a = x if upper == 1.0 else (yield from truncate(session, x.times(1.0 / upper, bits=FRACTION_BITS), FRACTION_BITS))
     b = a - 1.0
     for _ in range(iterations):
-        half_b = Share(session, b.words, f + 1)
+        half_b = b.at_scale(f + 1)
         ab, bb = yield from together(product(session, a, 1.0 - half_b), square(session, b))
         a, bb = yield from together(truncate(session, ab, f + 1), truncate(session, bb, f))
         cubic = yield from product(session, bb, b - 3.0)
-        b = _halved((yield from truncate(session, cubic, f + 2)), f)
+        b = (yield from truncate(session, cubic, f + 2)).at_scale(f)  # two bits more: divided by 4
     return (
         a
         if upper == 1.0
         else (yield from truncate(session, a.times(math.sqrt(upper), bits=FRACTION_BITS), FRACTION_BITS))
     )
-
-
-def _halved(y: Share, scale: int) -> Share:
-    """A product truncated by more bits than its surplus scale: the value divided by two for each further bit."""
-    return Share(y.session, y.words, scale)

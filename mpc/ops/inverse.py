@@ -8,6 +8,7 @@ from ..errors import RangeError
 from ..rounds import Rounds
 from ..session import Session
 from ..share import Share
+from .arrange import concat
 from .products import matmul
 from .truncate import truncate
 
@@ -36,8 +37,7 @@ def inverse(session: Session, w: Share, *, bound: float, iterations: int = 16) -
     x = session.constant(identity / bound, f)
     for _step in range(iterations):
         factor = session.constant(2.0 * identity, f) - m
-        stacked = Share(session, np.concatenate([x.words, m.words], axis=-2), f)
-        both = yield from matmul(session, stacked, factor)
+        both = yield from matmul(session, concat([x, m], axis=-2), factor)
         both = yield from truncate(session, both, f)
         x, m = both[..., :dim, :], both[..., dim:, :]
     return x

@@ -8,8 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from mpc.errors import ConfigError
-
 
 def add_json(parser: argparse.ArgumentParser) -> None:
     """The option of all that give an answer."""
@@ -27,9 +25,3 @@ def say(
     print(json.dumps(document, indent=1, allow_nan=False) if options.json else text)
     if not respected:
         raise SystemExit(1)
-
-
-def check_parties(parties: int) -> None:
-    """ConfigError unless there is somebody to share with."""
-    if parties < 2:
-        raise ConfigError(f"secret sharing needs at least 2 parties, not {parties}")

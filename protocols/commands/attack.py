@@ -12,9 +12,9 @@ from typing import Any
 
 from mpc.errors import ConfigError
 
+from ..run.command import natural
 from ..run.folder import PICTURES, check_picture
 from .answer import add_json
-from .operation import natural
 
 
 def register(commands: Any, kinds: Iterable[Callable[[Any], None]]) -> None:

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import argparse
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from mpc.errors import ConfigError
-from mpc.tables import plain
 from offline import Plan, deal, inspect
 
 from ..bench.measure import plan_case
-from ..linucb_ds import command as linucb
-from ..ppcb import command as ppcb
+from ..run.command import add_problem, check_parties, planned
+from ..run.plans import add_plan, table
 from ..run.progress import Progress
 from ..run.sources import serve_from_environment
-from ..samba import command as samba
-from .answer import check_parties
 from .operation import add_size, chosen, names
+from .programs import SYSTEMS
 
 
 def register(commands: Any) -> None:
@@ -28,24 +27,10 @@ def register(commands: Any) -> None:
 
     plan = actions.add_parser("plan", help="run a program once and write what a step draws")
     programs = plan.add_subparsers(dest="program", metavar="PROGRAM", required=True)
-    bandit = programs.add_parser("ppcb", help="a decision of the contextual bandit; give the options of the run")
-    ppcb.add_settings(bandit)
-    ppcb.add_steps(bandit)
-    bandit.set_defaults(planned=ppcb.planned)
-    for program in (linucb.LINUCB, linucb.SPECTRAL):
-        outsourced = programs.add_parser(program, help="a pull of mode mpc; give the options of the run")
-        linucb.add_problem(outsourced, program)
-        outsourced.set_defaults(planned=lambda options: linucb.planned(options, options.program))
-    federated = programs.add_parser(samba.SAMBA, help="a step of mode mpc that chooses; give the options of the run")
-    samba.add_game(federated)
-    federated.set_defaults(planned=samba.planned)
+    for system in SYSTEMS:
+        add_plan(programs, system.name, partial(planned, system), add=partial(add_problem, system))
     for name in names():
-        operation = programs.add_parser(name, help="an operation of the protocol book")
-        add_size(operation)
-        operation.set_defaults(operation=name, planned=lambda options: plan_case(chosen(options), options.parties))
-    for parser in programs.choices.values():
-        parser.add_argument("-o", "--out", type=Path, default=Path("plan.json"), help="the plan's file (plan.json)")
-        parser.set_defaults(run=_plan)
+        add_plan(programs, name, partial(_planned, name), add=add_size)
 
     dealing = actions.add_parser("deal", help="make material for many steps, a directory for each party")
     dealing.add_argument("plan", type=Path, help="a plan's file")
@@ -69,19 +54,10 @@ def register(commands: Any) -> None:
     dealer.set_defaults(run=_serve)
 
 
-def _plan(options: argparse.Namespace) -> None:
+def _planned(operation: str, options: argparse.Namespace) -> Plan:
     check_parties(options.parties)
-    plan = options.planned(options)
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    plan.save(options.out)
-    print(f"{plan.program} for {plan.parties} parties: {len(plan.items)} items a step, written to {options.out}")
-    _table(plan)
-
-
-def _table(plan: Plan) -> None:
-    rows = [(size, count, name) for name, count, size in plan.summary()]
-    rows.append((plan.step_bytes, len(plan.items), "in all, stored by party 0; the others store a 16-byte key"))
-    print("\n".join(plain((("bytes a step", ","), ("times", "d"), ("item", "s")), rows)))
+    options.operation = operation
+    return plan_case(chosen(options), options.parties)
 
 
 def _deal(options: argparse.Namespace) -> None:
@@ -119,4 +95,4 @@ def _inspect(options: argparse.Namespace) -> None:
     what = store.manifest
     print(f"store {what.store[:8]} of party {what.party} of {what.parties}, session {what.session!r}, {what.program}")
     print(f"{store.steps_left} of {what.steps} steps are left, in blocks of {what.block_steps}")
-    _table(store.plan)
+    print(table(store.plan))

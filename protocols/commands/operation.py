@@ -23,9 +23,10 @@ from offline import InProcessDealer
 
 from ..bench.cases import Case, argmax_case, cases
 from ..bench.measure import plan_case
+from ..run.command import check_parties, natural
 from ..run.progress import Progress
 from ..run.sources import dealer_beside, source_for
-from .answer import add_json, check_parties, say
+from .answer import add_json, say
 
 
 def register(run: Any, launch_: Any) -> None:
@@ -45,13 +46,6 @@ def register(run: Any, launch_: Any) -> None:
                 parser.add_argument(
                     "--timeout", type=float, default=60.0, help="seconds until a silent peer is lost (60)"
                 )
-
-
-def natural(text: str) -> int:
-    """A seed from the command line."""
-    if not text.isdigit():
-        raise argparse.ArgumentTypeError(f"a seed is a whole number from 0, not {text!r}")
-    return int(text)
 
 
 def names() -> list[str]:

@@ -16,8 +16,9 @@ from mpc.tables import plain
 from offline import InProcessDealer
 
 from ..ppcb.audit import runs_at_once, secure_chooser
+from ..run.command import check_parties
 from ..run.progress import Progress
-from .answer import add_json, check_parties, say
+from .answer import add_json, say
 
 _CONFIDENCE = 0.999
 _RAREST = 2.0**-40  # a coin has 64 bits: down to here its chance is eps to a part in 10^7

@@ -6,10 +6,14 @@ from argparse import RawDescriptionHelpFormatter
 from textwrap import fill
 from typing import Any
 
-from ..linucb_ds import command as linucb
-from ..ppcb import command as contextual
-from ..samba import command as samba
+from ..linucb_ds.command import LinUCBDS, SpectralUCBDS
+from ..ppcb.command import PPCB
+from ..run.command import System
+from ..run.command import register as register_system
+from ..samba.command import Samba
 from . import operation
+
+SYSTEMS: tuple[System, ...] = (PPCB(), LinUCBDS(), SpectralUCBDS(), Samba())
 
 
 def register(commands: Any) -> None:
@@ -28,5 +32,6 @@ def register(commands: Any) -> None:
     )  # fmt: skip
     run_programs = run.add_subparsers(dest="program", metavar="PROGRAM", required=True)
     launch_programs = launch.add_subparsers(dest="program", metavar="PROGRAM", required=True)
-    for module in (contextual, linucb, samba, operation):
-        module.register(run_programs, launch_programs)
+    for system in SYSTEMS:
+        register_system(system, run_programs, launch_programs)
+    operation.register(run_programs, launch_programs)

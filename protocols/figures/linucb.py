@@ -27,6 +27,7 @@ from ..linucb_ds.classic.messages import Role
 from ..linucb_ds.classic.run import ClassicRun, play_classic
 from ..linucb_ds.mpc.run import Outsourced
 from ..linucb_ds.mpc.settings import Settings
+from ..published.drive import STEPS, SUM
 from ..run.simulate import simulate
 from .linucb_plots import draw
 from .making import Figure, FigureSet, Size
@@ -113,9 +114,9 @@ def times(size: Size, point: Point) -> Rows:
     """Seconds of a run in each mode: its pulls, what is prepared before them, and what was dealt beforehand."""
     problem = problem_of(size, point.policy, dim=point.dim, arms=point.arms)
     run = _classic(size, problem, point.pulls)
-    spent = run.outcomes[Role.P].seconds
-    before = spent["waiting for the others"] + spent["preparation"]
-    found = [(Mode.CLASSIC, spent["steps"] + spent["key switching"], before, 0.0)]
+    spent = {part: spent.wall for part, spent in run.parts[Role.P].items()}
+    after = spent[STEPS] + spent[SUM]
+    found = [(Mode.CLASSIC, after, sum(spent.values()) - after, 0.0)]
     for mode, hide in ((Mode.SHOWN, False), (Mode.HIDDEN, True)):
         shares, dealing = on_shares(problem, Settings.of(problem, point.pulls, hide=hide))
         found.append((mode, shares.seconds, 0.0, 1e-6 * dealing * point.pulls))
@@ -132,12 +133,11 @@ def work(size: Size, point: Point) -> Rows:
     """Seconds that each participant's processor works in a run as published, keys aside."""
     problem = problem_of(size, point.policy, dim=point.dim, arms=point.arms)
     run = _classic(size, problem, point.pulls)
-    whole = sum(outcome.seconds["work"] for outcome in run.outcomes.values())
+    whole = sum(run.work.values())
     return [
         {"panel": "work", "policy": point.policy.value, "N": point.pulls, "d": problem.dim, "K": point.arms,
-         "bits": run.bits, "role": role.value, "seconds": round(outcome.seconds["work"], 6),
-         "share": round(outcome.seconds["work"] / whole, 6)}
-        for role, outcome in run.outcomes.items()
+         "bits": run.bits, "role": role, "seconds": round(seconds, 6), "share": round(seconds / whole, 6)}
+        for role, seconds in run.work.items()
     ]  # fmt: skip
 
 

@@ -17,18 +17,14 @@ from bandits.movielens import movielens, spectral_movielens
 from bandits.oful import Confidence
 from bandits.spectral import neighbour_graph, spectral_problem
 from mpc.errors import ConfigError
-from offline import Plan
 
 from ..run.command import CLASSIC, MPC, System
-from ..run.command import register as register_system
 from ..run.folder import Keep
 from ..run.program import Program
-from ..run.rehearsal import rehearse
 from ..run.report import Report
 from .classic.run import play_classic
 from .mpc.run import Outsourced, Run
 from .mpc.settings import Settings
-from .mpc.shown import CUSTOMER, OWNER
 from .report import classic_document, classic_text, document, text
 
 LINUCB, SPECTRAL = "linucb-ds", "spectralucb-ds"
@@ -52,9 +48,12 @@ class LinUCBDS(System):
     examples, step, modes = _EXAMPLES, "pull", (CLASSIC, MPC)
     untold = ", before DC was told anything"
 
-    def add_options(self, parser: ArgumentParser, *, processes: bool) -> None:
-        """The problem, and the size of keys."""
+    def add_problem(self, parser: ArgumentParser) -> None:
+        """Arms, theta, constants and the run."""
         add_problem(parser, self.name)
+
+    def add_options(self, parser: ArgumentParser, *, processes: bool) -> None:
+        """The size of keys."""
         parser.add_argument("--bits", type=int, default=2048, help="of the keys of mode classic (2048)")
 
     def check(self, options: Namespace) -> None:
@@ -66,9 +65,9 @@ class LinUCBDS(System):
         if options.mode == CLASSIC and options.resume:
             raise ConfigError("--resume is of --mode mpc: keys are never written, so a classic run starts anew")
 
-    def clients(self, options: Namespace, *, processes: bool) -> tuple[str, ...]:
-        """DO and DC."""
-        return OWNER, CUSTOMER
+    def steps(self, options: Namespace) -> int:
+        """Pulls that are paid for."""
+        return int(options.budget)
 
     def program(self, options: Namespace, *, processes: bool) -> Outsourced:
         """On shares."""
@@ -107,12 +106,6 @@ class SpectralUCBDS(LinUCBDS):
     about = "SpectralUCB on a graph of the arms, outsourced: {more}."
 
 
-def register(run: Any, launch: Any) -> None:
-    """Add both programs to `run` and `launch`."""
-    for system in (LinUCBDS(), SpectralUCBDS()):
-        register_system(system, run, launch)
-
-
 def add_problem(parser: argparse.ArgumentParser, program: str) -> None:
     """The options that a problem and its settings are made of."""
     game = parser.add_argument_group("the bandit")
@@ -140,19 +133,13 @@ def add_problem(parser: argparse.ArgumentParser, program: str) -> None:
     shown.add_argument("--reveal", choices=["arms"], help="the computing parties learn the arms, as P does (default)")
     shown.add_argument("--hide-arms", action="store_true", help="nothing but the cumulative reward comes out")
     run.add_argument("--budget", type=int, default=200, help="N, how many pulls are paid for (200)")
-    run.add_argument("--parties", type=int, default=2, help="computing parties of mode mpc (2)")
 
 
 def program_of(options: argparse.Namespace, program: str) -> Outsourced:
     """What the options mean on shares."""
     problem = problem_of(options, program)
     settings = Settings.of(problem, options.budget, noise=Noise(options.noise_kind), hide=options.hide_arms)
-    return Outsourced(settings, options.parties, getattr(options, "seed", 0), problem)
-
-
-def planned(options: argparse.Namespace, program: str) -> Plan:
-    """What a pull on shares draws; where arms are shown, every pull but the first."""
-    return rehearse(program_of(options, program)).plan
+    return Outsourced(settings, options.parties, options.seed, problem)
 
 
 def problem_of(options: argparse.Namespace, program: str) -> LinearProblem:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from mpc import ops
 from mpc.rounds import Rounds, together
 from mpc.session import Session
@@ -32,17 +30,14 @@ def cut_all(session: Session, parts: Sequence[tuple[Share, int]], settings: Sett
     by_bits: dict[int, list[Share]] = {}
     for x, bits in parts:
         by_bits.setdefault(bits, []).append(x)
-    flat = {
-        bits: np.concatenate([x.words.reshape(x.words.shape[0], -1) for x in group], axis=1)
-        for bits, group in by_bits.items()
-    }
-    cuts = [cut(session, Share(session, words, 0), bits, settings) for bits, words in flat.items()]
+    flat = {bits: ops.concat([x.integers().reshape(x.size) for x in group]) for bits, group in by_bits.items()}
+    cuts = [cut(session, whole, bits, settings) for bits, whole in flat.items()]
     done = [(yield from cuts[0])] if len(cuts) == 1 else (yield from together(*cuts))
-    rest = {bits: whole.words for bits, whole in zip(flat, done, strict=True)}
+    rest = dict(zip(flat, done, strict=True))
     out = []
     for x, bits in parts:
-        words, rest[bits] = rest[bits][:, : x.size], rest[bits][:, x.size :]
-        out.append(Share(session, words.reshape(x.words.shape), x.scale - bits))
+        part, rest[bits] = rest[bits][: x.size], rest[bits][x.size :]
+        out.append(part.reshape(*x.shape).at_scale(x.scale - bits))
     return out
 
 

@@ -40,13 +40,13 @@ def update_batch(
     kernel = yield from ops.product(session, kernel, same)
     largest = 1.0 + batch * settings.norm**2 / settings.ridge + 2.0**-6
     inner = yield from ops.inverse(session, kernel + np.eye(batch), bound=largest, iterations=_iterations(largest, f))
-    right = np.concatenate([u.words, (reward - prediction).rescale(scale).words[..., None]], axis=-1)
-    y = yield from ops.einsum(session, "rbc,rcj->rbj", inner, Share(session, right, scale))
+    right = ops.concat([u, (reward - prediction).rescale(scale)[..., None]], axis=-1)
+    y = yield from ops.einsum(session, "rbc,rcj->rbj", inner, right)
     y = yield from cut_to(session, y, settings.factor_scale, settings)
     product = yield from ops.einsum(session, "rbi,rbj->rbij", u, y)
     product = yield from cut_to(session, product, scale, settings)
-    rows = np.concatenate([-product.words[..., :dim].swapaxes(-1, -2), product.words[..., dim:].swapaxes(-1, -2)], -2)
-    return (yield from ops.einsum(session, "rba,rbij->raij", o, Share(session, rows, scale)))
+    rows = ops.concat([-product[..., :dim].T, product[..., dim:].T], axis=-2)
+    return (yield from ops.einsum(session, "rba,rbij->raij", o, rows))
 
 
 def _iterations(largest: float, bits: int) -> int:

@@ -12,19 +12,16 @@ from typing import Any, TypeVar
 
 from bandits.environments import DATA_SETS, Environment
 from mpc.errors import ConfigError
-from offline import Plan
 
-from ..run.command import System
-from ..run.command import register as register_system
+from ..run.command import System, add_problem
 from ..run.folder import Keep
 from ..run.notes import notes_of
 from ..run.program import Program
 from ..run.rehearsal import rehearse
 from ..run.report import Report
 from .clients import Tally, pulled
-from .program import PAYER, PULLER
 from .report import report
-from .run import Bandit, Run, chosen_for
+from .run import Bandit, Run
 from .settings import Argmax, Division, Policy, Settings, Truncation, Variant
 
 _EXAMPLES = """examples:
@@ -44,23 +41,22 @@ class PPCB(System):
     name = "ppcb"
     summary = "the private contextual bandit, on a data set"
     about = "The private contextual bandit, on a data set: {more}."
-    examples, draws_reference = _EXAMPLES, False
+    examples, draws_reference, parties = _EXAMPLES, False, 3
+
+    def add_problem(self, parser: ArgumentParser) -> None:
+        """The length of a run, on which its state bits and refreshes depend, and settings."""
+        parser.add_argument("--steps", type=int, default=500, help="contexts to decide on, in each replica (500)")
+        add_settings(parser)
 
     def add_options(self, parser: ArgumentParser, *, processes: bool) -> None:
-        """Data, length and settings."""
-        run = parser.add_argument_group("the run")
-        run.add_argument("--data", default="digits", help=f"{', '.join(DATA_SETS)} (digits)")
-        run.add_argument("--data-dir", type=Path, help="the folder with the files of a data set that is not embedded")
-        add_steps(run)
-        add_settings(parser)
+        """The data."""
+        data = parser.add_argument_group("the data")
+        data.add_argument("--data", default="digits", help=f"{', '.join(DATA_SETS)} (digits)")
+        data.add_argument("--data-dir", type=Path, help="the folder with the files of a data set that is not embedded")
 
     def check(self, options: Namespace) -> None:
         """What argparse does not know."""
         settings_of(options)
-
-    def clients(self, options: Namespace, *, processes: bool) -> tuple[str, ...]:
-        """The puller and the payer."""
-        return PULLER, PAYER
 
     def steps(self, options: Namespace) -> int:
         """Contexts in each replica."""
@@ -75,6 +71,11 @@ class PPCB(System):
         made.world.check_bound(options.parties)
         made.options = options_of(options)
         return made
+
+    def planned(self, options: Namespace) -> Bandit:
+        """No data is needed to plan."""
+        settings = settings_of(options).for_run(options.parties, options.steps)
+        return Bandit(settings, options.parties, -(-options.steps // settings.batch) * settings.batch)
 
     def running(self, program: Program[Any], keep: Keep | None) -> Callable[[int], str]:
         """The reward so far, and what a decision costs."""
@@ -97,33 +98,11 @@ class PPCB(System):
         return report(run)
 
 
-def register(run: Any, launch: Any) -> None:
-    """Add `ppcb` to the programs of `run` and `launch`."""
-    register_system(PPCB(), run, launch)
-
-
-def planned(options: Namespace) -> Plan:
-    """The plan of a run of this length, which decides on state bits and refreshes; says what follows."""
-    settings = settings_of(options).for_run(options.parties, options.steps)
-    program = Bandit(settings, options.parties, -(-options.steps // settings.batch) * settings.batch)
-    print(
-        f"a run of {options.steps:,} steps has {chosen_for(settings)}: it draws {program.draws():,} steps of this "
-        f"plan, dealt by 'masked offline deal {options.out} --steps {program.draws()} --out DIR'"
-    )
-    return rehearse(program).plan
-
-
-def add_steps(parser: Any) -> None:
-    """The length of a run, on which its state bits and refreshes depend."""
-    parser.add_argument("--steps", type=int, default=500, help="contexts to decide on, in each replica (500)")
-
-
 def add_settings(parser: ArgumentParser) -> None:
     """The options that settings are made of, the length of the run aside."""
     bandit = parser.add_argument_group("the bandit")
     bandit.add_argument("--arms", type=int, default=10, help="how many arms (10)")
     bandit.add_argument("--dim", type=int, default=20, help="dimensions of a context (20)")
-    bandit.add_argument("--parties", type=int, default=3, help="computing parties, who own the features (3)")
     bandit.add_argument("--eps", type=float, default=0.1, help="how often to explore (0.1)")
     bandit.add_argument("--policy", default=Policy.EPSILON_GREEDY.value, help=f"{_values(Policy)} (epsilon-greedy)")
     bandit.add_argument("--alpha", type=float, default=1.0, help="optimism of linucb, spread of thompson (1)")
@@ -147,7 +126,7 @@ def add_settings(parser: ArgumentParser) -> None:
 
 
 def settings_of(options: Namespace) -> Settings:
-    """Settings from `add_settings` and `add_steps`."""
+    """Settings from these options."""
     if options.steps < 1:
         raise ConfigError(f"at least 1 step, not {options.steps}")
     if options.parties < 2:
@@ -182,11 +161,13 @@ def settings_of(options: Namespace) -> Settings:
 
 
 def options_of(options: Namespace) -> str:
-    """Those of `add_settings` that are not as they are by default, as a command has them."""
+    """Those of a plan, its length aside, that are not as they are by default, as a command has them."""
     parser = ArgumentParser()
-    add_settings(parser)
+    add_problem(PPCB(), parser)
     given = ((name, getattr(options, name), usual) for name, usual in vars(parser.parse_args([])).items())
-    return " ".join(f"--{name.replace('_', '-')} {value}" for name, value, usual in given if value != usual)
+    return " ".join(
+        f"--{name.replace('_', '-')} {value}" for name, value, usual in given if value != usual and name != "steps"
+    )
 
 
 def _or(given: Any, usual: Any) -> Any:

@@ -213,17 +213,13 @@ def _best(session: Session, scores: Share, settings: Settings, eligible: np.ndar
     """[one-hot of the largest score] at f + state bits, exploration folded in."""
     if not settings.raw_scores_fit:
         scores = yield from cut(session, scores, settings.state_bits, settings)
-    scores = Share(session, scores.words if eligible is None else scores.words[..., eligible], 0)
+    scores = (scores if eligible is None else scores[..., eligible]).integers()
     if settings.argmax is Argmax.TOURNAMENT:
         o = yield from ops.argmax_tournament(session, scores, score_bits=settings.score_bits, eps=settings.eps)
     else:
         how = ops.Compare.CIRCUIT if settings.argmax is Argmax.CIRCUIT else ops.Compare.TABLES
         o = yield from ops.argmax(session, scores, score_bits=settings.score_bits, eps=settings.eps, how=how)
-    if eligible is None:
-        return o
-    words = np.zeros((*o.words.shape[:-1], settings.arms), np.uint64)
-    words[..., eligible] = o.words
-    return Share(session, words, 0)
+    return o if eligible is None else ops.scatter(o, eligible, settings.arms)
 
 
 def _settled(session: Session, raw: Share, settings: Settings) -> Rounds[tuple[Share, Share]]:
@@ -236,9 +232,9 @@ def _settled(session: Session, raw: Share, settings: Settings) -> Rounds[tuple[S
 
 def _pick(session: Session, o: Share, v: Share, s: Share) -> Rounds[tuple[Share, Share]]:
     """[sum_a o_a v_a] and [sum_a o_a s_a], as columns of one product: o has no fraction bits."""
-    columns = Share(session, np.concatenate([v.words, s.words[..., None]], axis=-1), 0)
+    columns = ops.concat([v.integers(), s.integers()[..., None]], axis=-1)
     both = yield from ops.einsum(session, "rba,rbai->rbi", o, columns)
-    return Share(session, both.words[..., :-1], v.scale), Share(session, both.words[..., -1], s.scale)
+    return both[..., :-1].at_scale(v.scale), both[..., -1].at_scale(s.scale)
 
 
 def _update(
@@ -265,7 +261,7 @@ def given(reward: Share) -> Rounds[Share]:
 
 def _moments(session: Session, x: Share, o: Share, reward: Share) -> Rounds[Share]:
     """[x x'; r x'] for the pulled arm, at twice the scale of x, without rounding."""
-    rows = Share(session, np.concatenate([x.words, reward.words[..., None]], axis=-1), x.scale)
+    rows = ops.concat([x, reward[..., None]], axis=-1)
     moments = yield from ops.einsum(session, "rbi,rbj->rbij", rows, x)
     return (yield from ops.einsum(session, "rba,rbij->raij", o, moments))
 
@@ -286,7 +282,7 @@ def _update_one(
         ops.einsum(session, "rbi,rb->rbi", u, reward - prediction),
     )
     g, us = yield from together(quotient(session, xu + 1.0, settings), cut(session, us, f, settings))
-    parts = Share(session, np.concatenate([-uu.words, us.words[..., None, :]], axis=-2), scale)
+    parts = ops.concat([-uu, us[..., None, :]], axis=-2)
     gain = yield from ops.einsum(session, "rb,rbij->rbij", g, parts)
     gain = yield from cut_to(session, gain, scale, settings)
     return (yield from ops.einsum(session, "rba,rbij->raij", o, gain))

@@ -58,7 +58,7 @@ def step_published(session: Session, state: PublishedState, x: Share, settings: 
     Opens: as product, truncate, argmax_published, reciprocal_published.
     """
     f = settings.fraction_bits
-    x = Share(session, x.words[..., 0, :], x.scale)
+    x = x[..., 0, :]
     b = yield from cut(session, state.sums, f, settings)
     w = yield from ops.einsum(session, "raij,raj->rai", state.inverse, b)
     w = yield from cut(session, w, f, settings)

@@ -15,7 +15,6 @@ from mpc import ops
 from mpc.errors import ConfigError
 from mpc.rounds import Rounds
 from mpc.session import Session
-from mpc.share import Share
 
 from .arithmetic import cut
 from .program import State
@@ -34,15 +33,11 @@ def refresh(session: Session, state: State, settings: Settings, *, iterations: i
     f, scale, dim = settings.fraction_bits, settings.state_bits, settings.dim
     sums = yield from cut(session, state.sums, f, settings)
     w, b = sums[..., :dim, :] + settings.ridge * np.eye(dim), sums[..., dim:, :].rescale(scale)
-    identity = session.public(np.broadcast_to(_identity(dim, scale), (*b.shape[:-2], dim, dim)))
-    target = Share(session, np.concatenate([identity, b.words], axis=-2), scale)
+    identity = session.constant(np.broadcast_to(np.eye(dim), (*b.shape[:-2], dim, dim)), scale)
+    target = ops.concat([identity, b], axis=-2)
     for _ in range(iterations):
         reached = yield from ops.einsum(session, "raij,rajk->raik", state.table, w)
         reached = yield from cut(session, reached, f, settings)
         inverse = state.table[..., :dim, :]
         step = yield from ops.einsum(session, "raij,rajk->raik", target - reached, inverse)
         state.table = state.table + (yield from cut(session, step, scale, settings))
-
-
-def _identity(dim: int, scale: int) -> np.ndarray:
-    return np.eye(dim, dtype=np.uint64) << np.uint64(scale)

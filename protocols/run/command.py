@@ -12,7 +12,7 @@ import sys
 import tempfile
 from abc import ABC, abstractmethod
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -20,17 +20,22 @@ from typing import Any, ClassVar
 from mpc.errors import ConfigError
 from mpc.launch import Place, place
 from mpc.net.transport import DEFAULT_TIMEOUT
+from offline import Plan
 
+from .exits import exit_codes
 from .folder import PICTURES, Keep, check_picture, reserved
 from .launch import Processes, launch
+from .plans import add_plan
 from .program import Program
 from .progress import Progress
+from .rehearsal import rehearse
 from .report import Report, show
 from .simulate import simulate
 from .stopping import Interrupt, Stopped
 from .torchrun import check_place, one_voice, reported, torchrun
 
 CLASSIC, MPC = "classic", "mpc"
+IN_THIS_PROCESS, IN_PROCESSES = "all roles in this process", "a process for each role"
 _OF_PROCESSES = "material", "session", "timeout"
 
 
@@ -39,8 +44,9 @@ class System(ABC):
 
     name: ClassVar[str]
     summary: ClassVar[str]  # a line of help
-    about: ClassVar[str]  # what `--help` says first; {more} is how the roles are played
-    examples: ClassVar[str]  # {how} is run or launch, {name} the program
+    about: ClassVar[str] = ""  # what `--help` says first, the summary by default; {more} is how the roles are played
+    examples: ClassVar[str] = ""  # {how} is run or launch, {name} the program
+    parties: ClassVar[int] = 2  # computing parties, if nobody says how many
     step: ClassVar[str] = "step"
     every: ClassVar[int] = 100
     modes: ClassVar[tuple[str, ...]] = (MPC,)
@@ -48,20 +54,26 @@ class System(ABC):
     draws_reference: ClassVar[bool] = True  # whether its picture is of a reference, whose coins a dealer beside it has
 
     @abstractmethod
-    def add_options(self, parser: ArgumentParser, *, processes: bool) -> None:
-        """Its own options, of the problem and of the run."""
+    def add_problem(self, parser: ArgumentParser) -> None:
+        """The options that decide what a decision draws, beside --parties: of runs and of plans."""
 
-    @abstractmethod
-    def check(self, options: Namespace) -> None:
+    def add_options(self, parser: ArgumentParser, *, processes: bool) -> None:  # noqa: B027  many have none
+        """Its other options, of runs alone."""
+
+    def check(self, options: Namespace) -> None:  # noqa: B027  many have nothing to add
         """What argparse does not know; ConfigError before anything is loaded or written."""
 
-    @abstractmethod
     def clients(self, options: Namespace, *, processes: bool) -> tuple[str, ...]:
         """The clients of a run, as torchrun has to start them."""
+        return tuple(role.name for role in self.planned(options).roles)
 
     @abstractmethod
     def program(self, options: Namespace, *, processes: bool) -> Program[Any]:
         """The program with its inputs, which may take a while to load."""
+
+    def planned(self, options: Namespace) -> Program[Any]:
+        """The program that a plan is made of, without the inputs where they take long."""
+        return self.program(options, processes=False)
 
     @abstractmethod
     def report(self, options: Namespace, program: Program[Any], run: Any) -> Report:
@@ -73,7 +85,7 @@ class System(ABC):
 
     def steps(self, options: Namespace) -> int:
         """How many steps were asked for."""
-        return int(options.budget)
+        return self.planned(options).decisions
 
     def classic(
         self, options: Namespace, keep: Keep | None, *, processes: bool, watch: Callable[[int], None]
@@ -84,19 +96,58 @@ class System(ABC):
 
 def register(system: System, run: Any, launch_: Any) -> None:
     """Add the program to `run` and `launch`."""
-    for programs, how, more in (
-        (run, "run", "all roles in this process"),
-        (launch_, "launch", "a process for each role"),
-    ):
+    for programs, how, more in ((run, "run", IN_THIS_PROCESS), (launch_, "launch", IN_PROCESSES)):
+        about = system.about or f"{system.summary}: {{more}}"
         parser = programs.add_parser(
-            system.name, help=system.summary, description=system.about.format(more=more),
+            system.name, help=system.summary, description=about.format(more=more),
             epilog=system.examples.format(how=how, name=system.name),
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )  # fmt: skip
         processes = how == "launch"
+        add_problem(system, parser)
         system.add_options(parser, processes=processes)
         _add_common(parser, system, processes=processes)
         parser.set_defaults(run=partial(_run, system, processes=processes))
+
+
+def main(system: System, arguments: Sequence[str] | None = None) -> None:
+    """A command line of one program, `SCRIPT run|launch|plan NAME`, as `masked` has it for its own programs."""
+    parser = ArgumentParser(description=system.summary)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    run, launch_, plan = (
+        commands.add_parser(name, help=what).add_subparsers(dest="program", metavar="PROGRAM", required=True)
+        for name, what in (("run", IN_THIS_PROCESS), ("launch", IN_PROCESSES), ("plan", "what a run draws"))
+    )
+    register(system, run, launch_)
+    add_plan(plan, system.name, partial(planned, system), add=partial(add_problem, system))
+    with exit_codes():
+        options = parser.parse_args(arguments)
+        options.run(options)
+
+
+def add_problem(system: System, parser: ArgumentParser) -> None:
+    """What a plan depends on: the system's own options, and how many parties there are."""
+    system.add_problem(parser)
+    usual = system.parties
+    parser.add_argument("--parties", type=int, default=usual, metavar="N", help=f"computing parties ({usual})")
+
+
+def check_parties(parties: int) -> None:
+    """ConfigError unless there is somebody to share with."""
+    if parties < 2:
+        raise ConfigError(f"secret sharing needs at least 2 parties, not {parties}")
+
+
+def planned(system: System, options: Namespace) -> Plan:
+    """The plan of a run; says how many steps of it the run draws."""
+    system.check(options)
+    program = system.planned(options)
+    steps = program.draws()
+    print(
+        f"a run of {program.purpose[0]} draws {steps:,} steps of this plan, dealt by 'masked offline deal "
+        f"{options.out} --steps {steps} --out DIR'"
+    )
+    return rehearse(program).plan
 
 
 def natural(text: str) -> int:
@@ -213,8 +264,8 @@ def _checked(system: System, options: Namespace, here: Place | None, *, processe
     if options.checkpoint_every < 1:
         raise ConfigError(f"at least 1 {system.step} between checkpoints, not {options.checkpoint_every}")
     classic = getattr(options, "mode", MPC) == CLASSIC
-    if not classic and options.parties < 2:
-        raise ConfigError(f"secret sharing needs at least 2 parties, not {options.parties}")
+    if not classic:
+        check_parties(options.parties)
     if here is None and not processes:
         for name in _OF_PROCESSES:
             if getattr(options, name) is not None:

@@ -139,7 +139,7 @@ def _read_run(program: Program[Any], folder: Path) -> dict[str, Any]:
         raise ConfigError(f"the run in {folder} is a simulation: go on with 'masked run {program.name} --resume'")
     try:
         kept: dict[str, Any] = json.loads((folder / RUN).read_text())
-        if not {"run", "coins"} <= kept.keys():
+        if not isinstance(kept, dict) or not {"run", "coins"} <= kept.keys():
             raise ValueError("not of this version")
     except FileNotFoundError:
         raise _no_checkpoint(folder) from None

@@ -187,17 +187,18 @@ class Program(ABC, Generic[R]):
         """What `of` makes it from, as JSON: what every role knows."""
 
     @classmethod
-    @abstractmethod
     def of(cls, given: Mapping[str, Any]) -> Program[R]:
         """The program as a role knows it."""
+        return cls(**given)
 
-    @abstractmethod
     def facts(self) -> Facts:
         """Which run this is."""
+        own = self.private(None)
+        return {**self.public(), "inputs": fingerprint(*(array for role in own for array in own[role].values()))}
 
-    @abstractmethod
     def blank(self) -> Program[R]:
-        """The same of inputs that are nobody's: a rehearsal of two decisions finds what a decision draws and costs."""
+        """The same of inputs that are nobody's: a rehearsal of a decision finds what it draws and costs."""
+        return self.of(self.public())
 
     @abstractmethod
     def private(self, key: bytes | None) -> Mapping[str, Arrays]:

@@ -12,6 +12,8 @@ from mpc.launch import NOTE, place
 class Progress:
     """A line that is rewritten on a terminal, and a line every ten seconds elsewhere; silent for the first two.
 
+    Its clock starts when it is told something first: what came before, as the start of processes, is no step's time.
+
     A launched party's lines go through its launcher.  batch: how many of `what` are done at once.
     """
 
@@ -19,18 +21,17 @@ class Progress:
         self._total, self._what, self._batch = total, what, batch
         self._live = sys.stderr.isatty()
         self._prefix = NOTE if place() is not None else ""
-        self._started = self._said = time.monotonic()
-        self._shown = False
-        self._first: int | None = None  # what was done before, in a run that goes on
+        self._said, self._shown = 0.0, False
+        self._first: tuple[float, int] | None = None  # when it was told first, and of how many
 
     def __call__(self, done: int, more: str = "") -> None:
         now = time.monotonic()
-        self._first = done - 1 if self._first is None else self._first
-        passed = now - self._started
+        self._first = self._first or (now, done)
+        passed = now - self._first[0]
         if passed < 2.0 or now - self._said < (0.2 if self._live else 10.0 if self._shown else 0.0):
             return
         self._said, self._shown = now, True
-        each = passed / max(1, done - self._first)
+        each = passed / max(1, done - self._first[1])
         left, b = each * (self._total - done), self._batch
         line = (
             f"{self._what} {b * done:,} of {b * self._total:,}{more}  {1e3 * each / b:.2f} ms each  {left:.0f} s left"

@@ -59,12 +59,24 @@ def costs(ended: Ended, steps: int) -> dict[str, Any]:
 
 def cost_text(facts: Mapping[str, Any], unit: str) -> list[str]:
     """The same in two lines."""
+    article = "an" if unit[0] in "aeiou" else "a"
     return [
-        f"a {unit} took {facts['rounds_per_step']:g} rounds, {facts['bytes_per_step_per_party']:,.0f} bytes from each "
-        f"party to each other, {1e3 * facts['seconds_per_step']:.2f} ms;",
+        f"{article} {unit} took {facts['rounds_per_step']:g} rounds, {facts['bytes_per_step_per_party']:,.0f} bytes "
+        f"from each party to each other, {1e3 * facts['seconds_per_step']:.2f} ms;",
         f"dealt beforehand: {facts['offline_bytes_per_step']:,.0f} bytes, "
         f"{1e3 * facts['offline_seconds_per_step']:.2f} ms of the dealer's time",
     ]
+
+
+def plain_report(
+    name: str, facts: Mapping[str, Any], said: Sequence[str], ended: Ended, unit: str
+) -> Report:  # fmt: skip
+    """A report with what every run has: costs and the ledger behind a program's own facts and lines."""
+    steps = max(1, ended.done)
+    cost = costs(ended, steps)
+    document = {"program": name, f"{unit}s": ended.done, **facts, **cost, "ledger": ledger_json(ended.ledger)}
+    lines = [*said, "", *cost_text(cost, unit), "", *learned(ended.ledger)]
+    return Report(document, "\n".join(lines), ended.done)
 
 
 def learned(entries: Iterable[Entry | tuple[str, str, str]]) -> list[str]:

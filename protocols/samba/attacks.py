@@ -18,8 +18,8 @@ from mpc.rounds import Input, Request
 
 from ..run.simulate import Simulation
 from .classic.messages import Spec
-from .classic.opening import Seen
 from .classic.run import play_classic
+from .classic.selecting import Seen
 from .mpc.run import Federation
 from .mpc.settings import CHANCE_BITS, Settings
 

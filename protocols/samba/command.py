@@ -13,14 +13,11 @@ import numpy as np
 
 from bandits.samba import NAMES, BernoulliArms, SambaError, Seeds, load_arms
 from mpc.errors import ConfigError
-from offline import Plan
 
 from ..run.command import CLASSIC, MPC, System
-from ..run.command import register as register_system
 from ..run.folder import Keep
 from ..run.program import Program
 from ..run.progress import Progress
-from ..run.rehearsal import rehearse
 from ..run.report import Report
 from ..run.stopping import Interrupt, Stopped
 from .classic.kept import forget, last_common
@@ -66,9 +63,18 @@ class Samba(System):
     every, modes = 1000, (CLASSIC, MPC)
     step, untold = "pull", ", before DC was told anything"
 
+    def add_problem(self, parser: ArgumentParser) -> None:
+        """The options that settings are made of."""
+        game = parser.add_argument_group("the bandit")
+        game.add_argument("--policy", default="ucb", metavar="NAME", help=f"{', '.join(NAMES)} (ucb)")
+        game.add_argument("--arms-file", type=Path, metavar="FILE", help="the number of arms, then their means")
+        game.add_argument("--budget", type=int, default=1000, metavar="N", help="how many pulls DC pays for (1000)")
+        game.add_argument("--eps", type=float, default=0.1, help="how often epsilon-greedy explores (0.1)")
+        game.add_argument("--tau", type=float, default=0.06, help="softmax's temperature, from 0.001 (0.06)")
+        game.add_argument("--beta", type=float, default=0.1, help="pursuit's pace (0.1)")
+
     def add_options(self, parser: ArgumentParser, *, processes: bool) -> None:
-        """The game, the size of keys, and how many processes play the owners."""
-        add_game(parser)
+        """The size of keys, and how many processes play the owners."""
         parser.add_argument("--bits", type=int, default=2048, help="of DC's Paillier key in mode classic (2048)")
         parser.add_argument(
             "--hosts", type=int,
@@ -81,6 +87,10 @@ class Samba(System):
         """What argparse does not know."""
         if options.mode == CLASSIC and options.hosts:
             raise ConfigError("--hosts is of --mode mpc: in the published protocol each owner is alone")
+
+    def steps(self, options: Namespace) -> int:
+        """Pulls that are paid for."""
+        return int(options.budget)
 
     def clients(self, options: Namespace, *, processes: bool) -> tuple[str, ...]:
         """The hosts of the owners, and DC."""
@@ -138,29 +148,6 @@ class _Beside:
         self._progress(done)
         if done == self._budget:
             self._progress.end()
-
-
-def register(run: Any, launch: Any) -> None:
-    """Add `samba` to `run` and `launch`."""
-    register_system(Samba(), run, launch)
-
-
-def add_game(parser: ArgumentParser) -> None:
-    """The options that settings are made of."""
-    game = parser.add_argument_group("the bandit")
-    game.add_argument("--policy", default="ucb", metavar="NAME", help=f"{', '.join(NAMES)} (ucb)")
-    game.add_argument("--arms-file", type=Path, metavar="FILE", help="the number of arms, then their means")
-    game.add_argument("--budget", type=int, default=1000, metavar="N", help="how many pulls DC pays for (1000)")
-    game.add_argument("--eps", type=float, default=0.1, help="how often epsilon-greedy explores (0.1)")
-    game.add_argument("--tau", type=float, default=0.06, help="softmax's temperature, from 0.001 (0.06)")
-    game.add_argument("--beta", type=float, default=0.1, help="pursuit's pace (0.1)")
-    game.add_argument("--parties", type=int, default=2, help="computing parties of mode mpc, 2 or 3 as a rule (2)")
-
-
-def planned(options: Namespace) -> Plan:
-    """What a step on shares draws: N - K of them make a run."""
-    arms = arms_of(options)
-    return rehearse(Federation(_settings(options, arms, processes=False), options.parties, 0, arms)).plan
 
 
 def arms_of(options: Namespace) -> BernoulliArms:

@@ -12,7 +12,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpc import ring
+from mpc import RangeError, ring
 
 Fixture = Callable[..., Any]
 SEED = np.random.default_rng(3)
@@ -158,3 +158,35 @@ def test_transpose_needs_two_axes(simulate: Fixture, reveal: Fixture) -> None:
     assert (reveal(share.T) == np.arange(6.0).reshape(2, 3).T).all()
     with pytest.raises(TypeError, match="no two axes"):
         share[0].T  # noqa: B018
+
+
+@given(scale=st.integers(0, 40), read=st.integers(0, 62), words=st.lists(st.integers(-(2**61), 2**61), max_size=4))
+def test_a_view_reads_the_same_words(
+    parties: int, simulate: Fixture, reveal: Fixture, scale: int, read: int, words: list[int]
+) -> None:
+    values = np.array(words, np.int64)
+    x = simulate(parties).share(values, scale=0).at_scale(scale)
+    assert x.scale == scale and (reveal(x) == values * 2.0**-scale).all()
+    assert x.at_scale(read).scale == read and x.at_scale(read).words is x.words
+    assert x.integers().scale == 0 and (reveal(x.integers()) == values).all()
+
+
+@pytest.mark.parametrize("scale", [-1, 63])
+def test_words_are_not_read_at_a_scale_that_no_share_has(scale: int, simulate: Fixture) -> None:
+    with pytest.raises(RangeError, match=f"not {scale}: truncate first"):
+        simulate(2).share([1.0]).at_scale(scale)
+
+
+def test_the_scale_check_holds_for_views(simulate: Fixture) -> None:
+    x = simulate(2).share([1.0])
+    with pytest.raises(RangeError, match="scales 20 and 0 do not add"):
+        x + x.integers()
+
+
+def test_a_diagonal_needs_two_axes(parties: int, simulate: Fixture, reveal: Fixture) -> None:
+    values = np.arange(18.0).reshape(2, 3, 3)
+    share = simulate(parties).share(values)
+    assert (reveal(share.diagonal()) == values.diagonal(axis1=1, axis2=2)).all()
+    assert share.diagonal().scale == share.scale
+    with pytest.raises(TypeError, match="no diagonal"):
+        share[0, 0].diagonal()

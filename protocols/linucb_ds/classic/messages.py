@@ -1,9 +1,6 @@
 """What the four participants send each other, as bytes of fixed sizes.  Knows layouts and keys; no protocol.
 
-    head: magic, version, kind, fingerprint of the key that ciphertexts belong to (or zeros), length of the rest
-
-Integers of a ciphertext are as long as n^2, reals are 8 bytes, nothing is pickled.  What does not fit is refused with
-the sender's name.
+head: magic, version, kind, fingerprint of the key that ciphertexts belong to (or zeros), length of the rest
 """
 
 from __future__ import annotations
@@ -21,11 +18,9 @@ from bandits.oful import Confidence
 from bandits.spectral import SpectralConfidence
 from mpc.errors import ConfigError, Desync
 
+from ...published.frame import Frame, Message
 from ...published.paillier import Integer, PublicKey
 
-_HEAD = struct.Struct("<4sBB8sI")
-_MAGIC = b"MBlu"
-_VERSION = 1
 _NO_KEY = bytes(8)
 _SHAPE = struct.Struct("<IIBBBB")
 _CONSTANTS = struct.Struct("<5d")
@@ -34,8 +29,8 @@ _RANGES = struct.Struct("<IH")
 _LINUCB, _SPECTRAL = 0, 1
 
 
-class Role(Enum):
-    """Data owner, data customer, and the two halves of the cloud."""
+class Role(str, Enum):
+    """The two halves of the cloud, data owner and data customer."""
 
     P = "P"
     COMP = "Comp"
@@ -61,56 +56,29 @@ class Kind(IntEnum):
     SUM = 10
 
 
-@dataclass(frozen=True)
-class Message:
-    """A message that has the right length, kind and key."""
-
-    kind: Kind
-    sender: Role
-    rest: bytes
+_FRAME = Frame(b"MBlu", 1, Kind, "8s")
 
 
 def pack(kind: Kind, rest: bytes, key: PublicKey | None = None) -> bytes:
     """A message; `key` is the one its ciphertexts belong to."""
-    return _HEAD.pack(_MAGIC, _VERSION, kind, _NO_KEY if key is None else key.fingerprint, len(rest)) + rest
+    return _FRAME.pack(kind, rest, _NO_KEY if key is None else key.fingerprint)
 
 
 def unpack(raw: bytes, sender: Role, *kinds: Kind, key: PublicKey | None = None) -> Message:
     """A message of one of these kinds, its ciphertexts under `key`."""
-    due = " or ".join(kind.name for kind in kinds)
-    if len(raw) < _HEAD.size:
-        raise Desync(f"{sender} sent {len(raw)} bytes where {due} is due: the message is truncated")
-    magic, version, number, fingerprint, length = _HEAD.unpack_from(raw)
-    if magic != _MAGIC or version != _VERSION:
-        raise Desync(f"{sender} sent no message of this version where {due} is due: run the same release everywhere")
-    if number not in tuple(kinds):
-        name = Kind(number).name if number in set(Kind) else f"kind {number}"
-        raise Desync(f"{sender} sent {name} where {due} is due: run the same release everywhere")
-    if len(raw) - _HEAD.size != length:
-        raise Desync(
-            f"{sender} sent {len(raw) - _HEAD.size} of {length} bytes of {Kind(number).name}: the message is truncated"
-        )
+    message = _FRAME.unpack(raw, sender, kinds)
+    (fingerprint,) = message.fields
     if (wanted := _NO_KEY if key is None else key.fingerprint) != fingerprint:
         raise ConfigError(
-            f"{sender} sent {Kind(number).name} under the key {fingerprint.hex()} and the key here is {wanted.hex()}: "
+            f"{sender} sent {message.kind.name} under the key {fingerprint.hex()} and the key here is {wanted.hex()}: "
             "give it the key of this run"
         )
-    return Message(Kind(number), sender, raw[_HEAD.size :])
+    return message
 
 
 def pack_ciphertexts(kind: Kind, ciphertexts: Sequence[Integer], key: PublicKey) -> bytes:
     """A list of ciphertexts."""
     return pack(kind, key.pack(ciphertexts), key)
-
-
-def ciphertexts_of(message: Message, key: PublicKey, count: int) -> list[Integer]:
-    """As many ciphertexts as are due, each of which can be one."""
-    if len(message.rest) != count * key.ciphertext_bytes:
-        raise Desync(
-            f"{message.sender} sent {len(message.rest)} bytes of {message.kind.name} where {count} ciphertexts of "
-            f"{key.ciphertext_bytes} bytes are due: the message is truncated, or its arms are others"
-        )
-    return key.unpack(message.rest, sender=str(message.sender))
 
 
 def pack_number(kind: Kind, value: int) -> bytes:
@@ -120,7 +88,8 @@ def pack_number(kind: Kind, value: int) -> bytes:
 
 def number_of(message: Message) -> int:
     """What `pack_number` packed."""
-    return int(_fixed(_COUNT, message)[0])
+    (number,) = message.numbers(_COUNT)
+    return int(number)
 
 
 def pack_ranges(count: int, bits: int) -> bytes:
@@ -130,7 +99,7 @@ def pack_ranges(count: int, bits: int) -> bytes:
 
 def ranges_of(message: Message) -> tuple[int, int]:
     """What `pack_ranges` packed."""
-    count, bits = _fixed(_RANGES, message)
+    count, bits = message.numbers(_RANGES)
     return int(count), int(bits)
 
 
@@ -169,11 +138,7 @@ def problem_of(message: Message) -> PublicProblem:
     count, dim, kind, *bits = _SHAPE.unpack_from(raw)
     gamma, delta, noise, theta_norm, other = _CONSTANTS.unpack_from(raw, _SHAPE.size)
     nodes = dim if kind == _SPECTRAL else 0
-    if len(raw) != start + 8 * (nodes + count * dim):
-        raise Desync(
-            f"{message.sender} announced {count} arms of {dim} dimensions and sent {len(raw) - start} bytes of them: "
-            "the message is truncated"
-        )
+    message.exactly(start + 8 * (nodes + count * dim), f"{count} arms of {dim} dimensions")
     eigenvalues = tuple(np.frombuffer(raw, "<f8", nodes, start).tolist())
     arms = np.frombuffer(raw, "<i8", count * dim, start + 8 * nodes).astype(object).reshape(count, dim)
     try:
@@ -190,12 +155,3 @@ def problem_of(message: Message) -> PublicProblem:
 def clear_arms(problem: PublicProblem) -> np.ndarray:
     """The arms behind their words."""
     return reals(problem.arms, problem.scales.arm)
-
-
-def _fixed(layout: struct.Struct, message: Message) -> tuple[int, ...]:
-    if len(message.rest) != layout.size:
-        raise Desync(
-            f"{message.sender} sent {len(message.rest)} bytes of {message.kind.name} where {layout.size} are due: the "
-            "message is truncated"
-        )
-    return tuple(layout.unpack(message.rest))

@@ -17,7 +17,8 @@
                                                   .        <------------------------ E_DC(rand + s)
                              decrypt <----------- E_DC(s)
 
-P and Comp are the cloud and do not collude.  Where this differs from the letter of the paper or from its code:
+P, the puller, and Comp, the comparator, are the cloud and do not collude.  DO is the data owner, DC the data customer.
+A part `setup` begins where keys are made.  Where this differs from the letter of the paper or from its code:
 
 - P knows the pulled arms and their noise, so b = (sum x x') theta + sum eta x and B_i = <c_i, theta> + e_i with c and e
   in the clear (`bandits.fixed_point`): K d multiplications a step instead of d^2 + K d, and d for the sum of rewards.
@@ -35,10 +36,9 @@ from __future__ import annotations
 
 import math
 import secrets
-import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -46,15 +46,15 @@ from bandits.coins import Coins, Noise
 from bandits.fixed_point import PublicMap, Scales, bounds, rounded, words
 from bandits.linear_problem import LinearProblem, ProblemError
 from mpc.errors import ConfigError, Desync, RangeError
-from mpc.ledger import Ledger
 
+from ...published import outcome
+from ...published.drive import STEPS, SUM, Part, Play, Receive, Send, Watch
+from ...published.frame import Message
 from ...published.paillier import Counts, Encryptor, Integer, LinearForms, PublicKey, SecretKey
 from .messages import (
     Kind,
-    Message,
     PublicProblem,
     Role,
-    ciphertexts_of,
     clear_arms,
     number_of,
     pack,
@@ -67,85 +67,28 @@ from .messages import (
     unpack,
 )
 
-T = TypeVar("T")
-
-
-class Send(NamedTuple):
-    """Give a message to another participant."""
-
-    to: Role
-    raw: bytes
-
-
-class Receive(NamedTuple):
-    """Wait for the next message of a participant; it is sent back into the generator.
-
-    patient: for as long as the sender lives, where the message comes when all pulls are done.
-    """
-
-    sender: Role
-    patient: bool = False
-
-
-Play = Generator["Send | Receive", Any, T]
-"""A participant: no yield, no message."""
-
-Watch = Callable[[int], None]
-"""Is told how many pulls are done."""
+SETUP = "setup"
 
 
 @dataclass
-class Outcome:
-    """What a participant did and learned.
+class Outcome(outcome.Outcome):
+    """What a participant did and learned."""
 
-    seconds: by part; of P also `steps`, the whole of the N - 1 steps; `work` is the processor's, keys aside.
-    """
-
-    role: Role
     counts: Counts = field(default_factory=Counts)
-    ledger: Ledger = field(default_factory=Ledger)
-    seconds: dict[str, float] = field(default_factory=dict)
     arms: list[int] = field(default_factory=list)  # P's
     total: int = 0  # DC's, a word of `scale` fraction bits
     scale: int = 0
 
-    def learned(self, what: str, count: int, why: str) -> None:
-        """A line of the ledger, where there is anything to it."""
-        if count:
-            self.ledger.record(str(self.role), what, count, why)
-
-
-class _Clock:
-    """Adds up the seconds between a call and the one before it."""
-
-    def __init__(self, seconds: dict[str, float]) -> None:
-        self._seconds, self._last = seconds, time.perf_counter()
-
-    def __call__(self, part: str) -> None:
-        now = time.perf_counter()
-        self._seconds[part] = self._seconds.get(part, 0.0) + now - self._last
-        self._last = now
-
-
-def working(play: Play[Outcome]) -> Play[Outcome]:
-    """The same participant, whose outcome says how long its processor worked since it had its keys."""
-    spent, reply = 0.0, None
-    want = next(play)  # DC and Comp make their keys before their first word
-    while True:
-        reply = yield want
-        started = time.thread_time()
-        try:
-            want = play.send(reply)
-        except StopIteration as stop:
-            done: Outcome = stop.value
-            done.seconds["work"] = spent + time.thread_time() - started
-            return done
-        spent += time.thread_time() - started
+    @classmethod
+    def from_json(cls, given: dict[str, Any]) -> Outcome:
+        """What `as_json` gave."""
+        return super().from_json({**given, "counts": Counts(**given["counts"])})
 
 
 def data_owner(problem: LinearProblem, scales: Scales, bits: int) -> Play[Outcome]:
     """DO: outsources arms and constants in the clear, and theta encrypted; learns nothing."""
     done = Outcome(Role.DO)
+    yield Part(SETUP)
     exact = rounded(problem, scales)
     key = yield from _key(Role.COMP, bits)
     encryptor = Encryptor(key, done.counts)
@@ -160,13 +103,14 @@ def data_customer(budget: int, bits: int, *, insecure: bool = False) -> Play[Out
     """DC: pays for `budget` pulls, and learns their sum alone."""
     done = Outcome(Role.DC)
     own = SecretKey.generate(bits, insecure=insecure, counts=done.counts)
+    yield Part(SETUP)
     comp = yield from _key(Role.COMP, bits)
     yield Send(Role.COMP, pack(Kind.KEY, own.public.to_bytes()))
     yield Send(Role.P, pack(Kind.KEY, own.public.to_bytes()))
     yield Send(Role.P, pack_number(Kind.BUDGET, budget))
     done.scale, total_bits = ranges_of((yield from _receive(Role.P, Kind.RANGES)))
     message = yield from _receive(Role.P, Kind.SUM, key=own.public, patient=True)
-    (switched,) = own.decrypt(ciphertexts_of(message, own.public, 1))
+    (switched,) = own.decrypt(message.ciphertexts(own.public, 1))
     done.total = unwrapped(switched, own.public.n, comp.n, total_bits)
     done.learned("cumulative reward", 1, "it pays for the pulls")
     return done
@@ -181,24 +125,25 @@ def comparator(
     """
     done = Outcome(Role.COMP)
     own = SecretKey.generate(bits, insecure=insecure, counts=done.counts)
+    yield Part(SETUP)
     for other in (Role.DO, Role.DC, Role.P):
         yield Send(other, pack(Kind.KEY, own.public.to_bytes()))
     customer = yield from _key(Role.DC, bits)
     count, index_bits = ranges_of((yield from _receive(Role.P, Kind.RANGES)))
     lists = 0
+    yield Part(STEPS)
     while True:
         message = yield from _receive(Role.P, Kind.INDICES, Kind.MASKED_SUM, key=own.public)
-        clock = _Clock(done.seconds)
         if message.kind is Kind.MASKED_SUM:
             break
-        values = own.decrypt(ciphertexts_of(message, own.public, count), bits=index_bits)
+        values = own.decrypt(message.ciphertexts(own.public, count), bits=index_bits)
         _check_indices(values, index_bits)
         if seen is not None:
             seen(values)
         lists += 1
-        clock("decryption")
         yield Send(Role.P, pack_number(Kind.POSITION, values.index(max(values))))
-    (masked,) = own.decrypt(ciphertexts_of(message, own.public, 1))
+    yield Part(SUM)
+    (masked,) = own.decrypt(message.ciphertexts(own.public, 1))
     switched = Encryptor(customer, done.counts).encrypt([masked % own.public.n])
     yield Send(Role.P, pack_ciphertexts(Kind.SWITCHED_SUM, switched, customer))
     done.learned("index of an arm, arms permuted", lists * count, "it finds the largest")
@@ -206,17 +151,16 @@ def comparator(
     return done
 
 
-def player(seed: int, bits: int, *, noise: Noise = Noise.SIGN, watch: Watch | None = None) -> Play[Outcome]:
+def puller(seed: int, bits: int, *, noise: Noise = Noise.SIGN, watch: Watch | None = None) -> Play[Outcome]:
     """P: pulls the arms, and computes on what it cannot decrypt."""
     done = Outcome(Role.P)
-    clock = _Clock(done.seconds)
+    yield Part(SETUP)
     comp = yield from _key(Role.COMP, bits)
     customer = yield from _key(Role.DC, bits)
     budget = number_of((yield from _receive(Role.DC, Kind.BUDGET)))
     problem = problem_of((yield from _receive(Role.DO, Kind.PROBLEM)))
     count, dim = problem.arms.shape
-    theta = ciphertexts_of((yield from _receive(Role.DO, Kind.THETA, key=comp)), comp, dim)
-    clock("waiting for the others")
+    theta = (yield from _receive(Role.DO, Kind.THETA, key=comp)).ciphertexts(comp, dim)
     pulls = _Pulls(problem, theta, Encryptor(comp, done.counts, pooled=True), _coins(seed, budget, problem, noise))
     index_bits, total_bits = pulls.range_bits()
     check_room(comp, customer, max(index_bits, total_bits), total_bits)
@@ -225,33 +169,28 @@ def player(seed: int, bits: int, *, noise: Noise = Noise.SIGN, watch: Watch | No
     if budget > 1:
         pulls.prepare()
     pulls.cloud.fill(count if budget > 1 else 1)
-    clock("preparation")
-    started = time.perf_counter()
+    yield Part(STEPS)
     for step in range(1, budget):
         indices = pulls.indices()
-        clock("indices")
         order = pulls.order(step)
         hidden = pulls.cloud.rerandomise([indices[arm] for arm in order])
         yield Send(Role.COMP, pack_ciphertexts(Kind.INDICES, hidden, comp))
         pulls.cloud.fill(count if step + 1 < budget else 1)  # while Comp decrypts
-        clock("re-randomisation")
         place = number_of((yield from _receive(Role.COMP, Kind.POSITION)))
-        clock("waiting for Comp")
         if place >= count:
             raise Desync(f"Comp answered place {place} of {count}: run the same release everywhere")
         pulls.pull(order[place])
         if watch is not None:
             watch(step + 1)
-    done.seconds["steps"] = time.perf_counter() - started
+    yield Part(SUM)
     rand = secrets.randbelow(comp.n)
     masked = pulls.cloud.rerandomise([pulls.cloud.add_public(pulls.total(), rand)])
     yield Send(Role.COMP, pack_ciphertexts(Kind.MASKED_SUM, masked, comp))
     message = yield from _receive(Role.COMP, Kind.SWITCHED_SUM, key=customer)
-    (switched,) = ciphertexts_of(message, customer, 1)
+    (switched,) = message.ciphertexts(customer, 1)
     fresh = Encryptor(customer, done.counts)
     answer = fresh.rerandomise([fresh.add_public(switched, -rand)])
     yield Send(Role.DC, pack_ciphertexts(Kind.SUM, answer, customer))
-    clock("key switching")
     done.arms = pulls.arms
     done.learned("pulled arm", budget, "it pulls them")
     done.learned("budget", 1, "DC orders so many pulls")
@@ -349,7 +288,7 @@ def _check_indices(values: list[int], bits: int) -> None:
 
 def _key(sender: Role, bits: int) -> Generator[Any, Any, PublicKey]:
     message = yield from _receive(sender, Kind.KEY)
-    return PublicKey.from_bytes(message.rest, bits=bits, sender=str(sender))
+    return PublicKey.from_bytes(message.rest, bits=bits, sender=sender)
 
 
 def _receive(

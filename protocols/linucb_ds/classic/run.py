@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import re
-import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field
 
 from bandits.coins import Coins, Noise
 from bandits.fixed_point import FixedRun, Scales, play_fixed
 from bandits.linear_problem import LinearProblem, ProblemError
 from mpc.errors import ConfigError
-from mpc.launch import launch, own_command
 from mpc.ledger import Ledger
 from mpc.net.transport import DEFAULT_TIMEOUT
 
+from ...published.drive import PREPARATION, STEPS, Times, Watch, in_one_process
+from ...published.outcome import whole_ledger
 from ...published.paillier import KEY_BITS, Counts, check_bits, require_packages
-from ...run.progress import StepLines
-from .drive import in_one_process
+from ...published.participant import launched
+from .cast import SYSTEM, cast_of, play_of
 from .messages import Role
-from .process import ROLES, read_outcome, write_inputs
-from .roles import Outcome, Play, Watch, comparator, data_customer, data_owner, player, working
-
-_NODE = re.compile(r"\bparty ([0-3])\b")
+from .roles import Outcome
 
 
 @dataclass(frozen=True)
@@ -32,7 +27,8 @@ class ClassicRun:
 
     scales: Scales
     bits: int
-    outcomes: dict[Role, Outcome]
+    outcomes: dict[str, Outcome]
+    parts: dict[str, Times] = field(repr=False)
     reference: FixedRun
 
     @property
@@ -63,16 +59,20 @@ class ClassicRun:
     @property
     def ledger(self) -> Ledger:
         """Of all participants."""
-        whole = Ledger()
-        for outcome in self.outcomes.values():
-            for entry in outcome.ledger:
-                whole.record(entry.role, entry.what, entry.count, entry.why)
-        return whole
+        return whole_ledger(self.outcomes.values())
 
     @property
     def seconds_per_step(self) -> float:
-        """Of the steps with a list, as P measured them; keys, tables and key switching are not in it."""
-        return self.outcomes[Role.P].seconds["steps"] / max(1, len(self.arms) - 1)
+        """Of the steps with a list, on P's clock; keys, tables and key switching are not in it."""
+        return self.parts[Role.P][STEPS].wall / max(1, len(self.arms) - 1)
+
+    @property
+    def work(self) -> dict[str, float]:
+        """Seconds that each participant computes, keys aside."""
+        return {
+            name: sum(spent.own for part, spent in parts.items() if part != PREPARATION)
+            for name, parts in self.parts.items()
+        }
 
 
 def play_classic(
@@ -99,36 +99,14 @@ def play_classic(
     try:
         coins = Coins.draw(seed, budget=budget, arms=len(problem.arms), size=problem.exploration.noise, noise=noise)
         reference = play_fixed(problem, coins, scales)
+        cast = cast_of(
+            problem, scales, budget=budget, seed=seed, noise=noise, bits=bits, insecure=insecure
+        )  # fmt: skip
         if processes:
-            outcomes = _launched(
-                problem, scales, budget=budget, seed=seed, noise=noise, bits=bits, insecure=insecure, watch=watch,
-                timeout=timeout,
-            )  # fmt: skip
+            outcomes, parts = launched(SYSTEM, cast, watch=watch, timeout=timeout)
         else:
-            plays: dict[Role, Play[Outcome]] = {
-                Role.P: player(seed, bits, noise=noise, watch=watch),
-                Role.COMP: comparator(bits, insecure=insecure, seen=seen),
-                Role.DO: data_owner(problem, scales, bits),
-                Role.DC: data_customer(budget, bits, insecure=insecure),
-            }
-            outcomes = in_one_process({role: working(play) for role, play in plays.items()})
+            plays = {name: play_of(node, dict(cast.inputs[name]), watch, seen) for node, name in enumerate(cast.inputs)}
+            outcomes, parts = in_one_process(plays)
     except ProblemError as error:
         raise ConfigError(str(error)) from error
-    return ClassicRun(scales, bits, outcomes, reference)
-
-
-def _launched(
-    problem: LinearProblem, scales: Scales, *, budget: int, seed: int, noise: Noise, bits: int, insecure: bool,
-    watch: Watch | None, timeout: float,
-) -> dict[Role, Outcome]:  # fmt: skip
-    command = own_command("protocols.linucb_ds.classic.process")
-    with tempfile.TemporaryDirectory(prefix="masked-") as name:
-        folder = Path(name)
-        write_inputs(
-            folder, problem, scales, budget=budget, seed=seed, noise=noise, bits=bits, insecure=insecure
-        )  # fmt: skip
-        try:
-            launch([*command, name], len(ROLES), timeout=timeout, output=StepLines.heard(watch))
-        except ConfigError as error:
-            raise ConfigError(_NODE.sub(lambda found: str(ROLES[int(found[1])]), str(error))) from error
-        return {role: read_outcome(folder, role) for role in ROLES}
+    return ClassicRun(scales, bits, outcomes, parts, reference)

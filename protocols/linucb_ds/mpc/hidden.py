@@ -101,11 +101,11 @@ def pull(session: Session, state: HiddenState, ranges: HiddenRanges, omega: floa
 
 def _refresh_roots(session: Session, state: HiddenState, ranges: HiddenRanges) -> Rounds[Share]:
     """[sqrt(C_ii)], and y brought from the C before the last pull to the C behind it: rounds 1 to 6."""
-    diagonal = _diagonal(state.gram)
-    both = yield from ops.product(session, diagonal, _pair(state.squares, state.roots))
+    diagonal = state.gram.diagonal()
+    both = yield from ops.product(session, diagonal, ops.stack([state.squares, state.roots]))
     both = yield from ops.truncate(session, both, STATE_BITS)
     t = yield from inverse_root(session, both[0], ranges.root, ranges.root_bits, ranges.root_iterations)
-    both = yield from ops.product(session, t, _pair(state.roots, both[1]))
+    both = yield from ops.product(session, t, ops.stack([state.roots, both[1]]))
     both = yield from ops.truncate(session, both, ranges.root_bits)
     state.roots = both[0]
     return both[1]
@@ -118,14 +118,14 @@ def _indices(
     scale = ranges.score_scale
     if omega is None:
         return session.constant(np.zeros(len(ranges.arms)), scale)
-    words = state.estimates.words * encode(ranges.ratios, scale - ranges.value_bits)
-    return Share(session, words + widths.words * encode(omega * ranges.ratios, scale - ranges.root_bits), scale)
+    means = state.estimates.times(ranges.ratios, bits=scale - ranges.value_bits)
+    return means + widths.times(omega * ranges.ratios, bits=scale - ranges.root_bits)
 
 
 def _own_widths(session: Session, state: HiddenState, ranges: HiddenRanges) -> Rounds[Share]:
     """[c_i^2 C_ii], of which the one-hot will select e."""
-    words = _diagonal(state.gram).words * encode(ranges.ratios**2, COEFFICIENT_BITS)
-    return (yield from ops.truncate(session, Share(session, words, STATE_BITS + COEFFICIENT_BITS), COEFFICIENT_BITS))
+    widths = state.gram.diagonal().times(ranges.ratios**2, bits=COEFFICIENT_BITS)
+    return (yield from ops.truncate(session, widths, COEFFICIENT_BITS))
 
 
 def _square_roots(session: Session, state: HiddenState, ranges: HiddenRanges) -> Rounds[None]:
@@ -136,43 +136,39 @@ def _square_roots(session: Session, state: HiddenState, ranges: HiddenRanges) ->
 def _learn(session: Session, state: HiddenState, o: Share, selectable: Share, ranges: HiddenRanges) -> Rounds[None]:
     """Rounds 11 to 17."""
     arms, values = len(ranges.arms), ranges.value_bits
-    coded = encode(ranges.ratios, COEFFICIENT_BITS)
-    others = np.stack([selectable.words, state.estimates.words * coded, state.means.words], axis=1)
-    rows = np.concatenate([state.gram.words * coded, others], axis=1)
-    picked = (yield from ops.matmul(session, Share(session, rows, 0), o)).words
-    reward = Share(session, picked[:, arms + 2] + _noise(session, ranges), ranges.scales.reward)
+    gram, means = (part.times(ranges.ratios, bits=COEFFICIENT_BITS) for part in (state.gram, state.estimates))
+    others = ops.stack([part.integers() for part in (selectable, means, state.means)])
+    picked = yield from ops.matmul(session, ops.concat([gram.integers(), others]), o)
+    reward = picked[arms + 2].at_scale(ranges.scales.reward) + _noise(session, ranges)
     state.total = state.total + reward
 
-    e = Share(session, picked[:, arms], ranges.step_scale) + 1.0  # beta^2 e + 1: the same words
-    column = Share(session, picked[:, :arms], STATE_BITS + COEFFICIENT_BITS)
-    surprise = _surprise(Share(session, picked[:, arms + 1], values + COEFFICIENT_BITS), reward, ranges)
+    e = picked[arms].at_scale(ranges.step_scale) + 1.0  # beta^2 e + 1: the same words
+    column = picked[:arms].at_scale(gram.scale)
+    surprise = _surprise(picked[arms + 1].at_scale(means.scale), reward, ranges)
     column, surprise, nu = yield from together(
         ops.truncate(session, column, COEFFICIENT_BITS),
         ops.truncate(session, surprise, surprise.scale - values),
         inverse_root(session, e, ranges.step, STATE_BITS, ranges.step_iterations),
     )
-    both = Share(session, np.concatenate([column.words, surprise.words[:, None]], axis=1), 0)
-    both = yield from ops.product(session, Share(session, nu.words, 0), both)
+    both = ops.concat([column.integers(), surprise.integers().reshape(1)])
+    both = yield from ops.product(session, nu.integers(), both)
     both = yield from ops.truncate(session, both, STATE_BITS - ranges.shift)
     change = yield from ops.outer(session, both[:arms], both)
 
     i, j = np.triu_indices(arms)  # C stays symmetric: each pair is rounded once
-    flat = np.concatenate([change.words[:, i, j], change.words[:, :, arms]], axis=1)
-    flat = (yield from ops.truncate(session, Share(session, flat, 0), STATE_BITS)).words
-    half, gain = flat[:, : i.size], flat[:, i.size :]
-    gram = state.gram.words.copy()
-    gram[:, i, j] -= half
-    gram[:, j, i] = gram[:, i, j]
-    state.gram = Share(session, gram, STATE_BITS)
-    state.estimates = Share(session, state.estimates.words + gain, values)
+    flat = yield from ops.truncate(session, ops.concat([change[i, j], change[:, arms]]), STATE_BITS)
+    half, gain = flat[: i.size], flat[i.size :]
+    places = np.empty((arms, arms), np.intp)
+    places[i, j] = places[j, i] = np.arange(i.size)
+    state.gram = state.gram - half[places].at_scale(STATE_BITS)
+    state.estimates = state.estimates + gain.at_scale(values)
 
 
 def _surprise(expected: Share, reward: Share, ranges: HiddenRanges) -> Share:
     """[r / beta - c_k m_k]: dividing by beta is reading the same word with more fraction bits."""
     own = ranges.scales.reward + ranges.shift
     scale = max(expected.scale, own)
-    scaled = reward.words << np.uint64(scale - own)
-    return Share(reward.session, scaled - (expected.words << np.uint64(scale - expected.scale)), scale)
+    return reward.at_scale(own).rescale(scale) - expected.rescale(scale)
 
 
 def inverse_root(session: Session, x: Share, lines: Lines, scale: int, iterations: int) -> Rounds[Share]:
@@ -188,7 +184,7 @@ def inverse_root(session: Session, x: Share, lines: Lines, scale: int, iteration
         square = yield from ops.truncate(session, (yield from ops.square(session, y)), scale)
         rest = yield from ops.truncate(session, (yield from ops.product(session, x, square)), x.scale)
         y = yield from ops.truncate(session, (yield from ops.product(session, y, 3.0 - rest)), scale + 1)
-        y = Share(session, y.words, scale)
+        y = y.at_scale(scale)  # one bit more than its surplus: halved
     return y
 
 
@@ -197,18 +193,9 @@ def noise_item(ranges: HiddenRanges) -> Correlation:
     return UniformNumber((), 1) if ranges.signs else Gaussian((), ranges.deviation, ranges.scales.reward)
 
 
-def _noise(session: Session, ranges: HiddenRanges) -> np.ndarray:
+def _noise(session: Session, ranges: HiddenRanges) -> Share:
     (words,) = session.draw(noise_item(ranges))
     if not ranges.signs:
-        return words
-    size = encode(ranges.deviation, ranges.scales.reward)
-    return words * (size + size) - session.public(size)
-
-
-def _diagonal(gram: Share) -> Share:
-    return Share(gram.session, np.ascontiguousarray(np.diagonal(gram.words, axis1=1, axis2=2)), gram.scale)
-
-
-def _pair(x: Share, y: Share) -> Share:
-    """Both on a new axis in front."""
-    return Share(x.session, np.stack([x.words, y.words], axis=1), x.scale)
+        return Share(session, words, ranges.scales.reward)
+    signs = Share(session, words, 0) * 2 - 1
+    return signs.times(ranges.deviation, bits=ranges.scales.reward)

@@ -72,7 +72,7 @@ def reward_of(session: Session, theta: Share, arm: int, noise: float, settings: 
 
 def reveal_total(total: Share) -> Rounds[None]:
     """Tell the customer what all pulls paid, as a word of `scales.reward` fraction bits.  Cost: 1 message a party."""
-    yield Reveal(Share(total.session, total.words, 0), to=CUSTOMER, what=TOTAL, why=BUYS)
+    yield Reveal(total.integers(), to=CUSTOMER, what=TOTAL, why=BUYS)
 
 
 def ring_words(values: np.ndarray, bits: int) -> np.ndarray:

@@ -114,9 +114,7 @@ def learn_from(
     """
     if said.any():
         given = yield Input(PULLER, (1, int(said.sum()), settings.arms), 0)
-        words = o.words.copy()
-        words[:, :, said] = given.words
-        o = Share(session, words, 0)
+        o = ops.replaced(o, said, given)
     yield from learn(session, state, x, o, _paid(settings), settings)
     if refreshed:
         yield from refresh(session, state, settings)

@@ -64,9 +64,10 @@ def ties_of_pulled(session: Session, scores: Share, pulled: Share, score_bits: i
     Opens: as einsum, is_negative, lookup, product.
     """
     arms = scores.shape[-1]
-    chosen = yield from ops.einsum(session, "rba,rba->rb", pulled, Share(session, scores.words, 0))
-    over = chosen.words[..., None] - scores.words
-    compared = Share(session, np.stack([over, -over], axis=-1), 0)
+    scores = scores.integers()
+    chosen = yield from ops.einsum(session, "rba,rba->rb", pulled, scores)
+    over = chosen[..., None] - scores
+    compared = ops.stack([over, -over], axis=-1)
     signs = (yield from ops.is_negative(session, compared, width=score_bits + 1)).sum(axis=-2)
     larger, smaller = signs[..., 0], signs[..., 1]
     greedy = yield from ops.lookup(session, larger, indicator(0, bits=max(1, (arms - 1).bit_length())))

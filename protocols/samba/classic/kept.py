@@ -20,7 +20,7 @@ from typing import Any
 from bandits.samba.coins import Seeds
 from mpc.errors import ConfigError
 
-from ...run.checkpoint import Checkpoint, checkpoint_at, checkpoints, half_written
+from ...run.checkpoint import Checkpoint, checkpoint_at, checkpoints, forget_beyond, half_written
 from ..score import Owners
 from .messages import Spec, owners_name
 
@@ -72,33 +72,38 @@ class RunKept:
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "w") as file:
             json.dump(self._facts(), file)
 
-    def check(self, folder: Path, *, seeded: bool) -> RunKept:
-        """The run that is kept there, which is to be this one; its seeds too, where the caller gave one."""
+    def resumed(self, folder: Path | None, hosts: Sequence[range], *, seeded: bool) -> tuple[Seeds, int]:
+        """The seeds of the run that is kept there, and the last step that all owners kept; later ones go.
+
+        It is to be this run, and of these seeds where the caller gave one.
+        """
+        if folder is None:
+            raise ConfigError("resuming needs the folder of the run")
         path = folder / _RUN
         if not path.is_file():
             raise ConfigError(
                 f"there is no run in {folder}: it reached its end, or never started; run without --resume"
             )
         try:
-            facts = json.loads(path.read_text())
-            kept = RunKept(
-                Spec(**facts["spec"]), facts["means"], facts["budget"],
-                Seeds(*(bytes.fromhex(seed) for seed in facts["seeds"])),
-            )  # fmt: skip
+            have = json.loads(path.read_text())
+            have = {**have, **have["spec"]}
+            seeds = Seeds(*(bytes.fromhex(seed) for seed in have["seeds"]))
         except (ValueError, KeyError, TypeError) as error:
             raise ConfigError(f"{path} is damaged: start the run again") from error
-        wanted, have = {**self._facts(), **asdict(self.spec)}, {**kept._facts(), **asdict(kept.spec)}
-        names = ["kind", *asdict(self.spec), "means", "budget", *(["seeds"] if seeded else [])]
-        for name in names:
-            if wanted[name] != have[name]:
+        wanted = {**self._facts(), **asdict(self.spec)}
+        for name in ("kind", *asdict(self.spec), "means", "budget", *(["seeds"] if seeded else [])):
+            if wanted[name] != have.get(name):
                 what = "policy" if name == "name" else name
-                apart = f"other {what}" if name in ("means", "seeds") else f"{what} = {have[name]}"
-                now = "" if name in ("means", "seeds") else f", this one has {wanted[name]}"
+                secret = name in ("means", "seeds")
+                apart = f"other {what}" if secret else f"{what} = {have.get(name)}, this one has {wanted[name]}"
                 raise ConfigError(
-                    f"the checkpoint in {folder} is of a run with {apart}{now}: give the arguments of that run, or "
-                    "another folder"
+                    f"the checkpoint in {folder} is of a run with {apart}: give the arguments of that run, or another "
+                    "folder"
                 )
-        return kept
+        start = last_common(folder, hosts)
+        for rows in hosts:
+            forget_beyond(home_of(folder, rows), start)
+        return seeds, start
 
     def _facts(self) -> dict[str, Any]:
         return {

@@ -2,8 +2,7 @@
 
     head: magic, version, kind, iteration, rows, step, length of the rest
 
-A process that hosts several owners sends all their messages as one: `rows` of them, side by side.  What does not fit is
-refused with the sender's name.
+A process that hosts several owners sends all their messages as one: `rows` of them, side by side.
 """
 
 from __future__ import annotations
@@ -12,19 +11,16 @@ import json
 import struct
 from dataclasses import asdict, dataclass
 from enum import IntEnum
-from typing import NamedTuple
 
 import numpy as np
 
-from mpc.errors import ConfigError, Desync
+from mpc.errors import Desync
 
-from ...published.paillier import Integer, PublicKey
+from ...published.frame import Frame, Message
+from ...published.paillier import PublicKey
 from ..policies import local_policy
 from ..score import LocalPolicy
 
-HEAD = struct.Struct("<4sBBBxIQI")
-_MAGIC = b"MBsa"
-_VERSION = 1
 _ORDER = struct.Struct("<QIQI")
 _REFUSAL = struct.Struct("<BIQ")
 
@@ -58,12 +54,10 @@ class Why(IntEnum):
     SLOTS = 5
 
 
-class Message(NamedTuple):
-    """A message that is one of those that are due."""
-
-    kind: Kind
-    sender: str
-    rest: bytes
+_FRAME = Frame(b"MBsa", 1, Kind, "BxIQ")
+HEAD = _FRAME.head
+_OF_A_STEP = {Kind.SCORES, Kind.EXPLORE, Kind.ANSWERS, Kind.REFUSED}
+_BY_ROW = {Kind.SCORES, Kind.EXPLORE, Kind.ANSWERS, Kind.SUMS}
 
 
 @dataclass(frozen=True)
@@ -93,24 +87,13 @@ class Order:
 
 def pack(kind: Kind, rest: bytes = b"", *, t: int = 0, iteration: int = 0, rows: int = 0) -> bytes:
     """A message."""
-    return HEAD.pack(_MAGIC, _VERSION, kind, iteration, rows, t, len(rest)) + rest
+    return _FRAME.pack(kind, rest, iteration, rows, t)
 
 
 def unpack(raw: bytes, sender: str, *kinds: Kind, t: int = 0, iteration: int = 0, rows: int = 0) -> Message:
     """A message of one of these kinds; where it belongs to a step, of this one and of this iteration."""
-    if len(raw) < HEAD.size:
-        raise Desync(f"{sender} sent {len(raw)} bytes where {_names(kinds)} is due: the message is truncated")
-    magic, version, number, has_iteration, has_rows, has_t, length = HEAD.unpack_from(raw)
-    if magic != _MAGIC or version != _VERSION:
-        raise Desync(
-            f"{sender} sent no message of this version where {_names(kinds)} is due: run the same release everywhere"
-        )
-    if len(raw) - HEAD.size != length:
-        raise Desync(f"{sender} sent {len(raw) - HEAD.size} of {length} bytes of a message: the message is truncated")
-    kind = _KINDS.get(number)
-    if kind not in kinds:
-        name = f"kind {number}" if kind is None else kind.name
-        raise Desync(f"{sender} sent {name} where {_names(kinds)} is due: run the same release everywhere")
+    message = _FRAME.unpack(raw, sender, kinds)
+    kind, (has_iteration, has_rows, has_t) = message.kind, message.fields
     if kind in _OF_A_STEP and (has_t != t or has_iteration != iteration):
         older = "a replay" if (has_t, has_iteration) < (t, iteration) else "run the same release everywhere"
         raise Desync(
@@ -119,16 +102,7 @@ def unpack(raw: bytes, sender: str, *kinds: Kind, t: int = 0, iteration: int = 0
         )
     if kind in _BY_ROW and has_rows != rows:
         raise Desync(f"{sender} sent {kind.name} of {has_rows} owners where those of {rows} are due")
-    return Message(kind, sender, raw[HEAD.size :])
-
-
-_KINDS = {kind.value: kind for kind in Kind}
-_OF_A_STEP = {Kind.SCORES, Kind.EXPLORE, Kind.ANSWERS, Kind.REFUSED}
-_BY_ROW = {Kind.SCORES, Kind.EXPLORE, Kind.ANSWERS, Kind.SUMS}
-
-
-def _names(kinds: tuple[Kind, ...]) -> str:
-    return " or ".join(kind.name for kind in kinds)
+    return message
 
 
 def pack_order(order: Order) -> bytes:
@@ -156,27 +130,13 @@ def pack_refusal(why: Why, place: int, more: int, *, t: int, iteration: int) -> 
 
 def refusal_of(message: Message) -> tuple[Why, int, int]:
     """What `pack_refusal` packed."""
-    why, place, more = _REFUSAL.unpack(message.rest)
+    why, place, more = message.numbers(_REFUSAL)
     return Why(why), place, more
 
 
 def rows_of(message: Message, rows: int, width: int, slots: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """(rows,) slots, where there are any, and (rows, width) bytes."""
     start = 2 * rows if slots else 0
-    if len(message.rest) != start + rows * width:
-        raise Desync(
-            f"{message.sender} sent {len(message.rest)} bytes of {message.kind.name} where {start + rows * width} are "
-            "due: the message is truncated, or its policy is another"
-        )
-    named = np.frombuffer(message.rest, "<u2", rows if slots else 0)
-    return named, np.frombuffer(message.rest, np.uint8, offset=start).reshape(rows, width)
-
-
-def ciphertexts_of(message: Message, key: PublicKey, count: int) -> list[Integer]:
-    """As many of Paillier's as are due."""
-    if len(message.rest) != count * key.ciphertext_bytes:
-        raise ConfigError(
-            f"{message.sender} sent {len(message.rest)} bytes of {message.kind.name} where {count} ciphertexts of "
-            f"{key.ciphertext_bytes} bytes are due: give all participants the same key size"
-        )
-    return key.unpack(message.rest, sender=message.sender)
+    raw = message.exactly(start + rows * width)
+    named = np.frombuffer(raw, "<u2", rows if slots else 0)
+    return named, np.frombuffer(raw, np.uint8, offset=start).reshape(rows, width)

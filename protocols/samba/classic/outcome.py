@@ -1,13 +1,19 @@
-"""What a participant of classic SAMBA ends with.  Knows counts and disclosures; no message."""
+"""What a participant of classic SAMBA ends with: counts, and who learns what.  Knows no message."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
-from mpc.ledger import Ledger
-
+from ...published import outcome
 from ...published.paillier import Counts
+from ..score import LocalPolicy, Select
+from .messages import COMP, CONTROLLER
+
+_MASKED = {
+    Select.LARGEST: "masked score, arms permuted: its ratio to the list's others",
+    Select.DRAW: "masked weight, arms permuted: its exact ratio to the list's others",
+}
 
 
 @dataclass
@@ -28,42 +34,64 @@ class Operations:
 
 
 @dataclass
-class Outcome:
-    """done: steps.  pulls, sums, steps in which each pulled: of owners, by row.  total: DC's.
+class Outcome(outcome.Outcome):
+    """done: steps.  pulls, sums, steps in which each pulled: of owners, by row.  total: DC's."""
 
-    wall_seconds, cpu_seconds: the Controller's, and its process's, from the first choice to the last.
-    """
-
-    name: str
     counts: Operations = field(default_factory=Operations)
-    ledger: Ledger = field(default_factory=Ledger)
     done: int = 0
     pulls: list[int] = field(default_factory=list)
     sums: list[int] = field(default_factory=list)
     steps: list[list[int]] = field(default_factory=list)
     total: int | None = None
-    wall_seconds: float = 0.0
-    cpu_seconds: float = 0.0
-
-    def learned(self, what: str, count: int, why: str, role: str = "") -> None:
-        """A line of the ledger, where there is anything to it."""
-        if count:
-            self.ledger.record(role or self.name, what, count, why)
-
-    def as_json(self) -> dict[str, Any]:
-        """For another process."""
-        given = {name: getattr(self, name) for name in _PLAIN}
-        return {**given, "counts": asdict(self.counts), "ledger": [asdict(entry) for entry in self.ledger]}
 
     @classmethod
     def from_json(cls, given: dict[str, Any]) -> Outcome:
         """What `as_json` gave."""
-        counts = dict(given["counts"])
-        done = cls(**{name: given[name] for name in _PLAIN})
-        done.counts = Operations(**{**counts, "paillier": Counts(**counts["paillier"])})
-        for entry in given["ledger"]:
-            done.ledger.record(**entry)
-        return done
+        counts = given["counts"]
+        operations = Operations(**{**counts, "paillier": Counts(**counts["paillier"])})
+        return super().from_json({**given, "counts": operations})
 
 
-_PLAIN = ("name", "done", "pulls", "sums", "steps", "total", "wall_seconds", "cpu_seconds")
+def customer_learned(done: Outcome) -> None:
+    """DC."""
+    done.learned("cumulative reward", 1, "it pays for the pulls")
+
+
+def order_learned(done: Outcome, why: str, role: str = "") -> None:
+    """Whoever is told what DC orders."""
+    done.learned("policy and budget", 1, why, role)
+
+
+def controller_learned(done: Outcome, policy: LocalPolicy, steps: int) -> None:
+    """The Controller, in so many steps that choose."""
+    if policy.may_explore:
+        done.learned("whether a step explores", steps, "owners then send no scores")
+
+
+def comp_learned(done: Outcome, policy: LocalPolicy, arms: int, steps: int, explored: int) -> None:
+    """Comp, in so many steps that choose; a list of a step that explores has no scores."""
+    if policy.may_explore:
+        done.learned("whether a step explores", steps, "it then points at any place")
+    for select in policy.selects:
+        done.learned(_MASKED[select], (steps - explored) * arms, "it selects among them")
+    done.learned("place of the selected arm, arms permuted", steps * policy.iterations, "it selects it")
+
+
+def owners_learned(done: Outcome, policy: LocalPolicy, rows: range, steps: int) -> None:
+    """Each owner of `rows`, in so many steps that choose; all know which of them explore."""
+    for owner in rows:
+        role = f"owner {owner}"
+        if policy.may_explore:
+            done.learned("whether a step explores", steps, "it sends no score then", role)
+        updates = steps * (policy.iterations - 1)
+        done.learned("whether its score is the largest", updates, "its own probability moves", role)
+        done.learned("whether it is pulled", steps, "it pulls its arm", role)
+
+
+def earlier(policy: LocalPolicy, arms: int, steps: int, explored: int) -> list[Outcome]:
+    """What was learned in an earlier sitting of so many steps that chose; DC learned nothing yet."""
+    controller, comp, owners = Outcome(CONTROLLER), Outcome(COMP), Outcome("owners")
+    controller_learned(controller, policy, steps)
+    comp_learned(comp, policy, arms, steps, explored)
+    owners_learned(owners, policy, range(arms), steps)
+    return [controller, comp, owners]

@@ -32,7 +32,6 @@ The Controller and Comp do not collude.  A process may host several owners, as r
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Generator, Sequence
 from typing import Any, NoReturn, Protocol
 
@@ -41,22 +40,20 @@ import numpy as np
 from bandits.samba.coins import OrderCoins, PointCoins
 from mpc.errors import ConfigError, Desync, MaskedError, RangeError
 
-from ...published.drive import Part, Play, Receive, Send
+from ...published.drive import STEPS, SUM, Part, Play, Receive, Send, Watch
+from ...published.frame import Message
 from ...published.paillier import Encryptor, Integer, SecretKey
 from ...published.sealing import MOST_SLOTS, TAG_BYTES, Direction, Forged, Seal
 from ..score import LocalPolicy, Owners, Pay
-from .disclosed import controller_learned, customer_learned, order_learned, owners_learned
-from .masks import Field, fields_of
+from .masks import Field, OwnerCoins, fields_of
 from .messages import (
     COMP,
     CONTROLLER,
     CUSTOMER,
     Kind,
-    Message,
     Order,
     Spec,
     Why,
-    ciphertexts_of,
     order_of,
     owners_name,
     pack,
@@ -66,18 +63,13 @@ from .messages import (
     rows_of,
     unpack,
 )
-from .opening import Refusal, Seen, Selecting
-from .outcome import Outcome
-from .randomness import OwnerCoins
+from .outcome import Outcome, controller_learned, customer_learned, order_learned, owners_learned
+from .selecting import Refusal, Seen, Selecting
 
-STEPS, SUM = "steps", "sum"
 BITS = (b"\0", b"\1")
 _ANSWER = len(BITS[0]) + TAG_BYTES
 _RAW_ANSWER = np.dtype(f"V{_ANSWER}")
 _POOLED = 16  # encryptions from which a pool of r^n pays
-
-Watch = Callable[[int], None]
-"""Is told how many pulls are done."""
 
 Make = Callable[[Spec], LocalPolicy]
 """The policy that a spec means."""
@@ -102,7 +94,7 @@ def data_customer(spec: Spec, budget: int, bits: int, *, insecure: bool = False)
     if message.kind is Kind.STOP:
         return done
     yield Part(SUM)
-    (total,) = own.decrypt(ciphertexts_of(message, own.public, 1))
+    (total,) = own.decrypt(message.ciphertexts(own.public, 1))
     if not 0 <= total <= budget:
         raise RangeError(f"{CONTROLLER} sent a sum out of 0..N: it, or an owner, did not use the key of this run's DC")
     done.total = total
@@ -127,7 +119,6 @@ def controller(
         yield Send(name, passed_on)
     order_learned(done, "DC orders them")
     yield Part(STEPS)
-    began, cpu_began = time.perf_counter(), time.process_time()
     done.done = first = max(arms, start)
     for t in range(first + 1, order.budget + 1):
         for iteration, field in enumerate(fields, 1):
@@ -136,18 +127,9 @@ def controller(
                 for name in (COMP, CUSTOMER):
                     yield Send(name, pack(Kind.STOP))
                 controller_learned(done, policy, t - 1 - first)
-                _time(done, began, cpu_began)
                 return done
             place = orders.order(t, iteration)  # list position -> owner
-            rest = slots[place].tobytes() + sealed[place].tobytes()
-            yield Send(COMP, pack(kind, rest, t=t, iteration=iteration, rows=arms))
-            raw = yield Receive(COMP)
-            message = unpack(raw, COMP, Kind.ANSWERS, Kind.REFUSED, t=t, iteration=iteration, rows=arms)
-            if message.kind is Kind.REFUSED:
-                _blame(message, place, t)
-            _, answers = rows_of(message, arms, _ANSWER)
-            back = np.empty_like(answers)
-            back[place] = answers
+            back = yield from _answered(kind, slots, sealed, place, t, iteration)
             for name, rows in zip(names, hosts):
                 own = back[rows.start : rows.stop].tobytes()
                 yield Send(name, pack(Kind.ANSWERS, own, t=t, iteration=iteration, rows=len(rows)))
@@ -155,13 +137,12 @@ def controller(
         done.done = t
         if watch is not None:
             watch(t)
-    _time(done, began, cpu_began)
     yield Part(SUM)
     cloud = Encryptor(order.key, done.counts.paillier)
     product: Integer | None = None
     for name, rows in zip(names, hosts):
         message = unpack((yield Receive(name)), name, Kind.SUMS, rows=len(rows))
-        for ciphertext in ciphertexts_of(message, order.key, len(rows)):
+        for ciphertext in message.ciphertexts(order.key, len(rows)):
             product = ciphertext if product is None else cloud.add(product, ciphertext)
     yield Send(CUSTOMER, pack(Kind.SUMS, order.key.pack([product]), rows=1))
     controller_learned(done, policy, order.budget - first)
@@ -215,21 +196,9 @@ def owners(
     """
     done = Outcome(owners_name(rows))
     order = order_of(unpack((yield Receive(CONTROLLER)), CONTROLLER, Kind.ORDER), bits)
-    if order.arms != arms:
-        raise ConfigError(f"{CONTROLLER} plays with {order.arms} owners, {done.name} with {arms}: set up all alike")
-    policy, fields = _checked(order, arms, make)
-    mine = Owners(policy, rows, arms, noise=noise, pay=pay)
-    for owner in rows:
-        order_learned(done, "it plays", f"owner {owner}")
-    if order.start:
-        if keeper is None:
-            raise ConfigError(f"{CONTROLLER} goes on after step {order.start}, {done.name} kept nothing: start anew")
-        keeper.restore(order.start, mine)
-    else:
-        mine.first_pulls()
+    policy, fields, mine = _begun(done, order, rows, arms, noise, pay, make, keeper)
     here, count, counts = slice(rows.start, rows.stop), len(rows), done.counts
     seal = Seal(key, Direction.TO_COMP, count)
-    cut = _ANSWER * count
     yield Part(STEPS)
     done.done = first = max(arms, order.start)
     stopped = False
@@ -250,18 +219,10 @@ def owners(
                 counts.seals += count
             yield Send(CONTROLLER, message)
             raw = yield Receive(CONTROLLER)
-            rest = unpack(raw, CONTROLLER, Kind.ANSWERS, t=t, iteration=iteration, rows=count).rest
-            if len(rest) != cut:
-                raise Desync(f"{CONTROLLER} sent {len(rest)} bytes of ANSWERS where {cut} are due: it is truncated")
-            try:
-                answers = seal.open(t, iteration, slots, np.frombuffer(rest, _RAW_ANSWER).tolist())
-            except Forged as error:
-                raise MaskedError(
-                    f"Comp's answer to owner {rows[error.places[0]]} at step {t} does not open: the {CONTROLLER} or "
-                    "somebody on its way changed or replayed it, or Comp has another key; deal new keys and start again"
-                ) from error
+            answers = unpack(raw, CONTROLLER, Kind.ANSWERS, t=t, iteration=iteration, rows=count)
+            told = _opened(answers, seal, slots, rows, t, iteration)
             counts.opens += count
-            mine.told(np.frombuffer(b"".join(answers), np.uint8), t, iteration)
+            mine.told(told, t, iteration)
         done.done = t
         if keeper is not None:
             keeper.keep(t, mine, last=t == order.budget)
@@ -308,8 +269,52 @@ def _joined(parts: list[np.ndarray]) -> np.ndarray:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-def _time(done: Outcome, began: float, cpu_began: float) -> None:
-    done.wall_seconds, done.cpu_seconds = time.perf_counter() - began, time.process_time() - cpu_began
+def _begun(
+    done: Outcome, order: Order, rows: range, arms: int, noise: Sequence[np.random.Generator], pay: Pay, make: Make,
+    keeper: Keeper | None,
+) -> tuple[LocalPolicy, list[Field], Owners]:  # fmt: skip
+    """Owners who have pulled once, or hold what was kept."""
+    if order.arms != arms:
+        raise ConfigError(f"{CONTROLLER} plays with {order.arms} owners, {done.name} with {arms}: set up all alike")
+    policy, fields = _checked(order, arms, make)
+    mine = Owners(policy, rows, arms, noise=noise, pay=pay)
+    for owner in rows:
+        order_learned(done, "it plays", f"owner {owner}")
+    if order.start:
+        if keeper is None:
+            raise ConfigError(f"{CONTROLLER} goes on after step {order.start}, {done.name} kept nothing: start anew")
+        keeper.restore(order.start, mine)
+    else:
+        mine.first_pulls()
+    return policy, fields, mine
+
+
+def _answered(
+    kind: Kind, slots: np.ndarray, sealed: np.ndarray, place: np.ndarray, t: int, iteration: int
+) -> Generator[Any, Any, np.ndarray]:
+    """Comp's answers to a list that it sees permuted, in the owners' order.  place: list position -> owner."""
+    rest, arms = slots[place].tobytes() + sealed[place].tobytes(), len(place)
+    yield Send(COMP, pack(kind, rest, t=t, iteration=iteration, rows=arms))
+    raw = yield Receive(COMP)
+    message = unpack(raw, COMP, Kind.ANSWERS, Kind.REFUSED, t=t, iteration=iteration, rows=arms)
+    if message.kind is Kind.REFUSED:
+        _blame(message, place, t)
+    _, answers = rows_of(message, arms, _ANSWER)
+    back = np.empty_like(answers)
+    back[place] = answers
+    return back
+
+
+def _opened(message: Message, seal: Seal, slots: np.ndarray, rows: range, t: int, iteration: int) -> np.ndarray:
+    """Each owner's own bit."""
+    sealed = np.frombuffer(message.exactly(_ANSWER * len(rows)), _RAW_ANSWER).tolist()
+    try:
+        return np.frombuffer(b"".join(seal.open(t, iteration, slots, sealed)), np.uint8)
+    except Forged as error:
+        raise MaskedError(
+            f"Comp's answer to owner {rows[error.places[0]]} at step {t} does not open: the {CONTROLLER} or somebody "
+            "on its way changed or replayed it, or Comp has another key; deal new keys and start again"
+        ) from error
 
 
 def _blame(message: Message, place: np.ndarray, t: int) -> NoReturn:

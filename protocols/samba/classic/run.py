@@ -4,29 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
 from bandits.samba import BernoulliArms, Run, SambaError, Seeds, by_name, run
-from bandits.samba.coins import CommonCoins, OrderCoins, PointCoins, derived, owner_noise
+from bandits.samba.coins import CommonCoins, OrderCoins, PointCoins, SeededCoins, derived, owner_noise
 from mpc.errors import ConfigError
 from mpc.ledger import Ledger
 from mpc.net.transport import DEFAULT_TIMEOUT
 
-from ...published.drive import Seconds, in_one_process
+from ...published.drive import STEPS, Spent, Times, Watch, in_one_process
+from ...published.outcome import whole_ledger
 from ...published.paillier import KEY_BITS, check_bits, require_packages
+from ...published.participant import launched
 from ...published.sealing import fresh_key
-from ...run.checkpoint import forget_beyond
 from ..score import LocalPolicy, require_local
-from .disclosed import earlier
-from .kept import OwnersKept, RunKept, home_of, last_common
+from .cast import SYSTEM, cast_of
+from .kept import OwnersKept, RunKept, home_of
+from .masks import OwnerCoins
 from .messages import COMP, CONTROLLER, CUSTOMER, Spec, owners_name
-from .opening import Seen
-from .outcome import Operations, Outcome
-from .process import launched
-from .randomness import OwnerCoins, ReferenceCoins
-from .roles import STEPS, Make, Watch, check_budget, comparator, controller, data_customer, owners
+from .outcome import Operations, Outcome, earlier
+from .roles import Make, check_budget, comparator, controller, data_customer, owners
+from .selecting import Seen, uniform
 
 OWNERS = "owners"
 
@@ -35,22 +36,51 @@ OWNERS = "owners"
 class ClassicRun:
     """What the participants ended with.  reference: the plaintext policy's game with the same coins.
 
-    arms: by step, which only owners together know.  done: steps, fewer than `budget` where the run was stopped.
+    start: steps of earlier sittings, which taught `before`.
     """
 
     spec: Spec
     budget: int
     bits: int
-    done: int
-    pulls: np.ndarray
-    sums: np.ndarray
-    arms: list[int]
-    total: int | None  # DC's
+    start: int
     outcomes: dict[str, Outcome]
-    parts: dict[str, Seconds]
-    sitting: int  # steps of this sitting in which an arm was chosen
-    before: list[Outcome] = field(repr=False)  # what earlier sittings taught
+    parts: dict[str, Times]
+    before: list[Outcome] = field(repr=False)
     reference: Run | None = field(repr=False)
+
+    @property
+    def done(self) -> int:
+        """Steps, fewer than `budget` where the run was stopped."""
+        return self.outcomes[CONTROLLER].done
+
+    @property
+    def sitting(self) -> int:
+        """Steps of this sitting in which an arm was chosen."""
+        return self.done - max(len(self.pulls), self.start)
+
+    @property
+    def total(self) -> int | None:
+        """DC's sum."""
+        return self.outcomes[CUSTOMER].total
+
+    @cached_property
+    def pulls(self) -> np.ndarray:
+        """(K,) n."""
+        return np.array([n for block in self._owners() for n in block.pulls])
+
+    @cached_property
+    def sums(self) -> np.ndarray:
+        """(K,) s."""
+        return np.array([s for block in self._owners() for s in block.sums])
+
+    @cached_property
+    def arms(self) -> list[int]:
+        """By step, which only owners together know."""
+        pulled = [0] * self.done
+        for arm, steps in enumerate(steps for block in self._owners() for steps in block.steps):
+            for t in steps:
+                pulled[t - 1] = arm
+        return pulled
 
     @property
     def finished(self) -> bool:
@@ -78,37 +108,36 @@ class ClassicRun:
     @property
     def ledger(self) -> Ledger:
         """Of all participants, in all sittings."""
-        whole = Ledger()
-        for outcome in (*self.outcomes.values(), *self.before):
-            for entry in outcome.ledger:
-                whole.record(entry.role, entry.what, entry.count, entry.why)
-        return whole
+        return whole_ledger([*self.outcomes.values(), *self.before])
 
     @property
     def seconds_per_step(self) -> float:
-        """Of a step that chooses, as the Controller sees it; keys and the sum are not in it."""
-        return self.outcomes[CONTROLLER].wall_seconds / max(1, self.sitting)
+        """Of a step that chooses, on the Controller's clock; keys and the sum are not in it."""
+        return self.parts[CONTROLLER][STEPS].wall / max(1, self.sitting)
 
     @property
     def cpu_seconds_per_step(self) -> float:
         """The same of the Controller's process: of all participants, where they share it."""
-        return self.outcomes[CONTROLLER].cpu_seconds / max(1, self.sitting)
+        return self.parts[CONTROLLER][STEPS].processor / max(1, self.sitting)
 
     @property
     def seconds(self) -> dict[str, float]:
         """Computing time of DC, Controller, Comp, and all owners together."""
-        return self._by_participant(lambda parts: sum(parts.values()))
+        return self._by_participant(lambda parts: sum(spent.own for spent in parts.values()))
 
     @property
     def step_seconds(self) -> dict[str, float]:
         """The part of it that goes into steps: without keys and the sum."""
-        return self._by_participant(lambda parts: parts.get(STEPS, 0.0))
+        return self._by_participant(lambda parts: parts.get(STEPS, Spent()).own)
 
-    def _by_participant(self, of: Callable[[Seconds], float]) -> dict[str, float]:
+    def _by_participant(self, of: Callable[[Times], float]) -> dict[str, float]:
         out = {CUSTOMER: 0.0, CONTROLLER: 0.0, COMP: 0.0, OWNERS: 0.0}
         for name, parts in self.parts.items():
             out[name if name in out else OWNERS] += of(parts)
         return out
+
+    def _owners(self) -> list[Outcome]:
+        return [done for name, done in self.outcomes.items() if name not in (CUSTOMER, CONTROLLER, COMP)]
 
 
 def play_classic(
@@ -142,76 +171,72 @@ def play_classic(
     require_packages()
     check_bits(bits, insecure=insecure)
     spec = policy if isinstance(policy, Spec) else Spec(policy if isinstance(policy, str) else policy.name)
-    local = policy if isinstance(policy, LocalPolicy) else spec.policy()
+    own = policy if isinstance(policy, LocalPolicy) else None
+    local = own or spec.policy()
     require_local(local)
-    if processes and (isinstance(policy, LocalPolicy) or seen is not None or stop is not None):
+    if processes and (own is not None or seen is not None or stop is not None):
         raise ConfigError("own policies, `seen` and `stop` are for a run in one process: leave out `processes`")
     try:
         arms = means if isinstance(means, BernoulliArms) else BernoulliArms(np.asarray(means, np.float64))
         seeds = Seeds.fresh() if seed is None else Seeds.of(seed)
-        masks = None if mask_seed is None else derived(Seeds.of(mask_seed).common, "masks of a run")
+        masks = fresh_key() if mask_seed is None else derived(Seeds.of(mask_seed).common, "masks of a run")
     except SambaError as error:
         raise ConfigError(str(error)) from error
     count = len(arms)
     check_budget(budget, count)
     hosts = [range(i, i + 1) for i in range(count)] if processes else [range(count)]
     this, start = RunKept(spec, arms.means.tolist(), budget, seeds), 0
-    if folder is not None and resume:
-        seeds = this.check(folder, seeded=seed is not None).seeds
-        start = last_common(folder, hosts)
-        for rows in hosts:
-            forget_beyond(home_of(folder, rows), start)
-    elif resume:
-        raise ConfigError("resuming needs the folder of the run")
+    if resume:
+        seeds, start = this.resumed(folder, hosts, seeded=seed is not None)
     elif folder is not None:
         this.begin(folder)
     if processes:
-        outcomes, parts = launched(
-            spec, arms, budget, seeds, masks=masks, bits=bits, insecure=insecure, start=start, watch=watch,
-            folder=folder, every=every, timeout=timeout,
+        cast = cast_of(
+            spec, arms, budget, seeds, masks=masks, bits=bits, insecure=insecure, start=start, folder=folder,
+            every=every,
         )  # fmt: skip
+        outcomes, parts = launched(SYSTEM, cast, watch=watch, timeout=timeout)
     else:
-        make: Make = (lambda _: local) if isinstance(policy, LocalPolicy) else Spec.policy
+        make: Make = Spec.policy if own is None else lambda _: own
         key, rows = fresh_key(), hosts[0]
-        coins = OwnerCoins(seeds.common, fresh_key() if masks is None else masks, count)
         keeper = None if folder is None else OwnersKept(home_of(folder, rows), spec, budget, every)
-        noise = [owner_noise(seeds.noise, i) for i in rows]
         outcomes, parts = in_one_process({
             CUSTOMER: data_customer(spec, budget, bits, insecure=insecure),
             CONTROLLER: controller(hosts, OrderCoins(seeds.order, count), bits, make=make, start=start, watch=watch),
             COMP: comparator(PointCoins(seeds.point), key, bits, make=make, seen=seen),
             owners_name(rows): owners(
-                rows, count, coins, key, noise, lambda arm, t: arms.reward(seeds.rewards, arm, t), bits, make=make,
-                keeper=keeper, stop=stop,
+                rows, count, OwnerCoins(seeds.common, masks, count), key, [owner_noise(seeds.noise, i) for i in rows],
+                lambda arm, t: arms.reward(seeds.rewards, arm, t), bits, make=make, keeper=keeper, stop=stop,
             ),
         })  # fmt: skip
-    compare = reference and not isinstance(policy, LocalPolicy)
-    return _result(spec, local, arms, budget, bits, seeds, hosts, outcomes, parts, start, compare)
-
-
-def _result(
-    spec: Spec, local: LocalPolicy, arms: BernoulliArms, budget: int, bits: int, seeds: Seeds, hosts: Sequence[range],
-    outcomes: dict[str, Outcome], parts: dict[str, Seconds], start: int, compare: bool,
-) -> ClassicRun:  # fmt: skip
-    blocks = [outcomes[owners_name(rows)] for rows in hosts]
-    done = outcomes[CONTROLLER].done
-    pulled = [0] * done
-    for arm, steps in enumerate(steps for block in blocks for steps in block.steps):
-        for t in steps:
-            pulled[t - 1] = arm
     twin = None
-    if compare:
-        plain = by_name(spec.name, len(arms), eps=spec.eps, tau=spec.tau, beta=spec.beta)
-        twin = run(plain, arms, done, ReferenceCoins(seeds, len(arms), local), seeds.rewards)
-    return ClassicRun(
-        spec, budget, bits, done, np.array([n for block in blocks for n in block.pulls]),
-        np.array([s for block in blocks for s in block.sums]), pulled, outcomes[CUSTOMER].total, outcomes, parts,
-        done - max(len(arms), start), _before(local, seeds, len(arms), start), twin,
-    )  # fmt: skip
+    if reference and own is None:
+        plain = by_name(spec.name, count, eps=spec.eps, tau=spec.tau, beta=spec.beta)
+        twin = run(plain, arms, outcomes[CONTROLLER].done, ReferenceCoins(seeds, count, local), seeds.rewards)
+    return ClassicRun(spec, budget, bits, start, outcomes, parts, _before(local, seeds, count, start), twin)
 
 
 def _before(policy: LocalPolicy, seeds: Seeds, arms: int, start: int) -> list[Outcome]:
-    common = CommonCoins(seeds.common)
-    steps = range(arms + 1, start + 1)
+    common, steps = CommonCoins(seeds.common), range(arms + 1, start + 1)
     explored = sum(common.explore(t, policy.explores(t)) for t in steps) if policy.may_explore else 0
     return earlier(policy, arms, len(steps), explored)
+
+
+class ReferenceCoins(SeededCoins):
+    """A plaintext player's, who then pulls what the protocol pulls.
+
+    In a step that explores Comp points at a place of the Controller's order; a player in the clear pulls the first arm,
+    so its order is turned until that place comes first.
+    """
+
+    def __init__(self, seeds: Seeds, arms: int, policy: LocalPolicy) -> None:
+        super().__init__(seeds, arms)
+        self._arms, self._policy = arms, policy
+
+    def order(self, t: int, iteration: int) -> np.ndarray:
+        """A permutation of the arms."""
+        order = super().order(t, iteration)
+        chance = self._policy.explores(t)
+        if chance > 0.0 and self.explore(t, chance):
+            return np.roll(order, -uniform(self._arms, *self.point(t)))
+        return order

@@ -16,13 +16,12 @@ like any other.  Softmax is a race, the argmax of m / tau plus each owner's own 
 
 from __future__ import annotations
 
-import numpy as np
-
 from mpc import ops
 from mpc.rounds import Input, Reveal, Rounds
 from mpc.session import Session
 from mpc.share import Share
 
+from ...run.program import Arrays
 from ..score import Select
 from .settings import COIN_BITS, WEIGHT_BITS, Settings
 
@@ -42,8 +41,8 @@ def step(session: Session, settings: Settings) -> Rounds[None]:
     last = settings.local.iterations
     for iteration in range(1, last + 1):
         parts = yield tuple(Input(role, (len(block),)) for role, block in zip(settings.roles, settings.blocks))
-        words = parts[0].words if len(parts) == 1 else np.concatenate([part.words for part in parts], axis=-1)
-        o = yield from select(session, Share(session, words, 0), settings, iteration)
+        words = parts[0] if len(parts) == 1 else ops.concat(parts)
+        o = yield from select(session, words, settings, iteration)
         what, why = (PULLED, PULLS) if iteration == last else (CHOSEN, MOVES)
         yield tuple(
             Reveal(o[block.start : block.stop], to=role, what=what, why=why)
@@ -91,6 +90,6 @@ class Parties:
         """Tell the customer."""
         self.session.run(pay_out(self.settings))
 
-    def state(self) -> dict[str, np.ndarray]:
+    def state(self) -> Arrays:
         """Nothing."""
         return {}

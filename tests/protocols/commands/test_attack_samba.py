@@ -15,8 +15,8 @@ from bandits.samba import BernoulliArms
 from protocols.cli import main
 from protocols.samba.attacks import Game, attack_classic, attack_mpc
 from protocols.samba.classic.messages import Spec
-from protocols.samba.classic.opening import Seen
 from protocols.samba.classic.run import play_classic
+from protocols.samba.classic.selecting import Seen
 
 from .. import harness
 from ..harness import Output, masked, refused

@@ -19,12 +19,12 @@ from bandits.oful import Confidence
 from bandits.spectral import neighbour_graph, spectral_problem
 from mpc.errors import ConfigError
 from mpc.launch import launch
-from protocols.linucb_ds.classic import run as classic_run
+from protocols.linucb_ds.classic.cast import ROLES, cast_of
 from protocols.linucb_ds.classic.messages import Role
-from protocols.linucb_ds.classic.process import ROLES, input_path, write_inputs
 from protocols.linucb_ds.classic.run import play_classic
+from protocols.published.participant import Cast, input_path
 
-ROLE = [sys.executable, "-m", "protocols.linucb_ds.classic.process"]
+ROLE = [sys.executable, "-m", "protocols.published.participant", "protocols.linucb_ds.classic.cast:SYSTEM"]
 
 
 def linucb(dim: int = 3, arms: int = 6) -> LinearProblem:
@@ -51,7 +51,7 @@ def test_four_processes_give_what_one_gives(problem: LinearProblem) -> None:
 
 def test_each_process_is_given_its_own_input_only(tmp_path: Path) -> None:
     problem = linucb()
-    write_inputs(tmp_path, problem, Scales(), budget=7, seed=12345, noise=Noise.SIGN, bits=256, insecure=True)
+    cast_of(problem, Scales(), budget=7, seed=12345, noise=Noise.SIGN, bits=256, insecure=True).write(tmp_path)
     texts = {role: input_path(tmp_path, role).read_text() for role in ROLES}
     for role, given in texts.items():
         own = set(json.loads(given)) - {"bits", "insecure"}
@@ -76,20 +76,23 @@ def test_each_process_is_given_its_own_input_only(tmp_path: Path) -> None:
 def test_the_first_cause_is_reported_once(
     monkeypatch: pytest.MonkeyPatch, role: Role, change: dict[str, object], words: str
 ) -> None:
-    def changed(folder: Path, *given: object, **rest: object) -> None:
-        write_inputs(folder, *given, **rest)  # type: ignore[arg-type]
+    write = Cast.write
+
+    def changed(cast: Cast, folder: Path) -> None:
+        write(cast, folder)
         path = input_path(folder, role)
         path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
 
-    monkeypatch.setattr(classic_run, "write_inputs", changed)
+    monkeypatch.setattr(Cast, "write", changed)
     with pytest.raises(ConfigError, match=words) as caught:
         play_classic(linucb(), 10, seed=1, bits=256, insecure=True, processes=True)
     assert "party" not in str(caught.value) and "Traceback" not in str(caught.value)
 
 
 def test_a_participant_that_never_comes_is_missed(tmp_path: Path) -> None:
-    write_inputs(tmp_path, linucb(), Scales(), budget=7, seed=1, noise=Noise.SIGN, bits=256, insecure=True)
-    role = f"import sys, runpy; sys.argv[1:] = [{str(tmp_path)!r}]; runpy.run_module({ROLE[-1]!r}, run_name='__main__')"
+    cast_of(linucb(), Scales(), budget=7, seed=1, noise=Noise.SIGN, bits=256, insecure=True).write(tmp_path)
+    given = [ROLE[-1], str(tmp_path)]
+    role = f"import sys, runpy; sys.argv[1:] = {given}; runpy.run_module({ROLE[-2]!r}, run_name='__main__')"
     absent = f"import json, os\nif json.loads(os.environ['MASKED_PLACE'])['node'] != 3:\n {role}"
     command = [sys.executable, "-c", absent]
     with pytest.raises(ConfigError, match="DC did not join"):

@@ -22,21 +22,18 @@ from bandits.linear_problem import LinearProblem
 from bandits.oful import Confidence
 from bandits.spectral import neighbour_graph, spectral_problem
 from mpc.errors import ConfigError, Desync, PeerLost, RangeError
-from protocols.linucb_ds.classic.drive import in_one_process, over_links
 from protocols.linucb_ds.classic.messages import Kind, Role, pack, pack_number, pack_ranges, unpack
 from protocols.linucb_ds.classic.roles import (
     Outcome,
-    Play,
-    Receive,
-    Send,
     check_room,
     comparator,
     data_customer,
     data_owner,
-    player,
+    puller,
     unwrapped,
 )
 from protocols.linucb_ds.classic.run import ClassicRun, play_classic
+from protocols.published.drive import Play, Receive, Send, in_one_process, over_links
 from protocols.published.paillier import Counts, Encryptor, PublicKey, SecretKey
 
 BITS = 256
@@ -60,7 +57,7 @@ def classic(problem: LinearProblem, budget: int, **rest: Any) -> ClassicRun:
 def plays(problem: LinearProblem, budget: int, seed: int = 1, bits: int = BITS) -> dict[Role, Play[Outcome]]:
     return {
         Role.DO: data_owner(problem, Scales(), bits), Role.DC: data_customer(budget, bits, insecure=True),
-        Role.P: player(seed, bits), Role.COMP: comparator(bits, insecure=True),
+        Role.P: puller(seed, bits), Role.COMP: comparator(bits, insecure=True),
     }  # fmt: skip
 
 
@@ -131,7 +128,7 @@ def test_the_ledger_is_who_knows_what() -> None:
 
 def test_work_is_told_apart_by_participant() -> None:
     """Of the processor, once keys are made; Comp's is mostly decryption, and DO encrypts d numbers."""
-    seconds = {role: done.seconds["work"] for role, done in classic(linucb(3, 10), 30).outcomes.items()}
+    seconds = classic(linucb(3, 10), 30).work
     assert seconds.keys() == set(Role) and all(spent > 0 for spent in seconds.values())
     assert seconds[Role.P] + seconds[Role.COMP] > seconds[Role.DO] + seconds[Role.DC]
 
@@ -168,7 +165,7 @@ class Tap:
 
 def tapped(problem: LinearProblem, budget: int, seed: int = 1) -> tuple[Tap, dict[Role, Outcome]]:
     tap = Tap()
-    return tap, in_one_process({role: tap.on(role, play) for role, play in plays(problem, budget, seed).items()})
+    return tap, in_one_process({role: tap.on(role, play) for role, play in plays(problem, budget, seed).items()})[0]
 
 
 def test_no_ciphertext_is_seen_twice_or_follows_from_others() -> None:
@@ -213,7 +210,7 @@ def test_comp_sees_a_uniform_sum() -> None:
         yield Send(Role.P, pack(Kind.SWITCHED_SUM, customer.pack(switched), customer))
         return Outcome(Role.COMP)
 
-    totals = {in_one_process({**plays(problem, 1), Role.COMP: comp_like()})[Role.DC].total for _ in range(60)}
+    totals = {in_one_process({**plays(problem, 1), Role.COMP: comp_like()})[0][Role.DC].total for _ in range(60)}
     assert len(totals) == 1
     assert len(np.unique(np.floor(8 * (np.array(masked) + 0.5)))) == 8
 
@@ -402,7 +399,7 @@ class Line:
 
 def test_a_participant_that_has_gone_is_named() -> None:
     with pytest.raises(PeerLost, match="Comp has ended before its time"):
-        over_links(player(1, BITS), dict.fromkeys(Role, Line()), timeout=3.0)
+        over_links(puller(1, BITS), dict.fromkeys(Role, Line()), timeout=3.0)
 
 
 def test_message_heads_hold_their_key() -> None:

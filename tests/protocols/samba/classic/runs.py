@@ -10,9 +10,9 @@ import numpy as np
 from bandits.samba.coins import OrderCoins, PointCoins, Seeds, owner_noise
 from bandits.samba.rewards import reward
 from protocols.published.drive import Play, Send, in_one_process
+from protocols.samba.classic.masks import OwnerCoins
 from protocols.samba.classic.messages import COMP, CONTROLLER, CUSTOMER, Spec, owners_name
 from protocols.samba.classic.outcome import Outcome
-from protocols.samba.classic.randomness import OwnerCoins
 from protocols.samba.classic.roles import Make, comparator, controller, data_customer, owners
 from protocols.samba.classic.run import ClassicRun, play_classic
 

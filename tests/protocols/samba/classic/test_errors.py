@@ -14,9 +14,8 @@ from mpc.errors import ConfigError, Desync, MaskedError, PeerLost, RangeError
 from protocols.published.drive import Part, Receive, Send, in_one_process, over_links
 from protocols.published.sealing import Direction, Seal
 from protocols.samba.classic import roles
-from protocols.samba.classic.masks import fields_of
+from protocols.samba.classic.masks import OwnerCoins, fields_of
 from protocols.samba.classic.messages import COMP, CONTROLLER, CUSTOMER, HEAD, Kind, Spec, Why, pack, pack_refusal
-from protocols.samba.classic.randomness import OwnerCoins
 from protocols.samba.classic.roles import controller, data_customer, owners
 from protocols.samba.policies import UCB, Softmax
 from protocols.samba.score import Holdings, LocalPolicy, Select

@@ -20,17 +20,18 @@ pytest.importorskip("phe", reason="the extra 'paillier' is not installed")
 from bandits.samba import BernoulliArms, Seeds
 from mpc.errors import ConfigError
 from mpc.launch import launch
+from protocols.published import participant
+from protocols.published.participant import Cast, input_path
 from protocols.run.checkpoint import Checkpoint
-from protocols.samba.classic import process as classic_process
 from protocols.samba.classic import run as classic_run
+from protocols.samba.classic.cast import cast_of
 from protocols.samba.classic.kept import RunKept
 from protocols.samba.classic.messages import Spec
-from protocols.samba.classic.process import input_path, name_of, write_inputs
 
 from .runs import classic, same
 
 MEANS = [0.2, 0.8, 0.5]
-PROCESS = [sys.executable, "-m", "protocols.samba.classic.process"]
+PROCESS = [sys.executable, "-m", "protocols.published.participant", "protocols.samba.classic.cast:SYSTEM"]
 
 
 def launched(policy: Any = "ucb", budget: int = 60, means: Any = MEANS, **rest: Any) -> Any:
@@ -40,13 +41,13 @@ def launched(policy: Any = "ucb", budget: int = 60, means: Any = MEANS, **rest: 
 @pytest.mark.parametrize("name", ["epsilon-greedy", "pursuit"])
 def test_k_plus_three_processes_give_what_one_gives(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     left: list[int] = []
-    before = classic_process.launch
+    before = participant.launch
 
     def looking(command: list[str], *given: Any, **rest: Any) -> None:
         before(command, *given, **rest)
         left.append(len(list(Path(command[-1]).glob("*.in.json"))))
 
-    monkeypatch.setattr(classic_process, "launch", looking)
+    monkeypatch.setattr(participant, "launch", looking)
     spec = Spec(name, eps=0.3)
     run, alone = launched(spec), classic(spec, MEANS, 60)
     assert same(run) and run.arms == alone.arms and run.total == alone.total
@@ -66,19 +67,20 @@ def test_a_killed_owner_is_named_and_the_run_goes_on(tmp_path: Path, monkeypatch
     """The owner that is pulled after step 60 kills itself."""
     script = """
 import os, signal, sys
-import protocols.samba.classic.process as process
+import protocols.samba.classic.cast as cast
 from mpc.launch import party_main
-reward = process.reward
-process.reward = lambda *which: os.kill(os.getpid(), signal.SIGKILL) if which[-1] > 60 else reward(*which)
-party_main(process.main)
+from protocols.published.participant import main
+reward = cast.reward
+cast.reward = lambda *which: os.kill(os.getpid(), signal.SIGKILL) if which[-1] > 60 else reward(*which)
+party_main(main)
 """
-    before = classic_process.launch
+    before = participant.launch
 
     def fatal(command: list[str], *given: Any, **rest: Any) -> None:
-        before([sys.executable, "-c", script, command[-1]], *given, **rest)
+        before([sys.executable, "-c", script, *command[-2:]], *given, **rest)
 
     with monkeypatch.context() as patch:
-        patch.setattr(classic_process, "launch", fatal)
+        patch.setattr(participant, "launch", fatal)
         with pytest.raises(ConfigError, match=r"^owner \d was ended by SIGKILL"):
             launched("thompson", 90, MEANS[:2], folder=tmp_path, every=20, timeout=5.0)
     run = launched("thompson", 90, MEANS[:2], folder=tmp_path, resume=True)
@@ -89,7 +91,7 @@ party_main(process.main)
 
 def test_an_owner_that_hangs_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is stopped, not ended, so that its connection stays open."""
-    before, process = classic_process.launch, {}
+    before, process = participant.launch, {}
 
     def halting(*given: Any, **rest: Any) -> None:
         def started(pids: list[int]) -> None:
@@ -101,30 +103,34 @@ def test_an_owner_that_hangs_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
         before(*given, **{**rest, "started": started, "output": hear})
 
-    monkeypatch.setattr(classic_process, "launch", halting)
+    monkeypatch.setattr(participant, "launch", halting)
     with pytest.raises(ConfigError, match=r"Controller failed .*owner 1 was silent for 2.5 s: it hangs"):
         launched("ucb", 100_000, MEANS[:2], timeout=2.5)
 
 
 @pytest.mark.parametrize(
-    ("node", "change", "words"),
+    ("who", "change", "words"),
     [
-        (4, {"key": "00" * 32}, "Controller failed with exit code 2: owner 1's score at step 3 does not open at Comp"),
-        (2, {"budget": 1}, "Controller failed with exit code 2: DC orders 1 pulls of 2 arms"),
-        (3, {"arms": 3}, "owner 0 failed with exit code 2: Controller plays with 2 owners, owner 0 with 3"),
+        (
+            "owner 1",
+            {"key": "00" * 32},
+            "Controller failed with exit code 2: owner 1's score at step 3 does not open at Comp",
+        ),
+        ("DC", {"budget": 1}, "Controller failed with exit code 2: DC orders 1 pulls of 2 arms"),
+        ("owner 0", {"arms": 3}, "owner 0 failed with exit code 2: Controller plays with 2 owners, owner 0 with 3"),
     ],
 )
 def test_the_first_cause_is_reported_once(
-    node: int, change: dict[str, Any], words: str, monkeypatch: pytest.MonkeyPatch
+    who: str, change: dict[str, Any], words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write = classic_process.write_inputs
+    write = Cast.write
 
-    def changed(scratch: Path, *given: Any, **rest: Any) -> None:
-        write(scratch, *given, **rest)
-        path = input_path(scratch, node)
+    def changed(cast: Cast, scratch: Path) -> None:
+        write(cast, scratch)
+        path = input_path(scratch, who)
         path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
 
-    monkeypatch.setattr(classic_process, "write_inputs", changed)
+    monkeypatch.setattr(Cast, "write", changed)
     with pytest.raises(ConfigError, match=words) as caught:
         launched(means=MEANS[:2])
     assert "party" not in str(caught.value) and "Traceback" not in str(caught.value)
@@ -132,13 +138,15 @@ def test_the_first_cause_is_reported_once(
 
 def test_each_process_is_given_its_own_input_only(tmp_path: Path) -> None:
     seeds = Seeds.of(1)
-    write_inputs(
-        tmp_path, Spec("ucb"), BernoulliArms(np.array(MEANS)), 9, seeds, masks=b"\7" * 32, bits=256,
+    cast = cast_of(
+        Spec("ucb"), BernoulliArms(np.array(MEANS)), 9, seeds, masks=b"\7" * 32, bits=256,
         insecure=True, start=0, folder=None, every=9,
     )  # fmt: skip
-    given = [json.loads(input_path(tmp_path, node).read_text()) for node in range(6)]
-    assert [name_of(node) for node in range(6)] == ["Controller", "Comp", "DC", "owner 0", "owner 1", "owner 2"]
-    assert all(input_path(tmp_path, node).stat().st_mode & 0o077 == 0 for node in range(6))
+    cast.write(tmp_path)
+    names = list(cast.inputs)
+    given = [json.loads(input_path(tmp_path, name).read_text()) for name in names]
+    assert names == ["Controller", "Comp", "DC", "owner 0", "owner 1", "owner 2"]
+    assert all(input_path(tmp_path, name).stat().st_mode & 0o077 == 0 for name in names)
     own = [set(one) - {"arms", "bits"} for one in given]
     owner = {"key", "common", "masks", "rewards", "spec", "budget", "folder", "every", "mean", "noise"}
     assert own == [{"seed", "start"}, {"seed", "key"}, {"spec", "budget", "insecure"}, owner, owner, owner]
@@ -149,14 +157,15 @@ def test_each_process_is_given_its_own_input_only(tmp_path: Path) -> None:
 
 
 def test_a_participant_that_never_comes_is_missed(tmp_path: Path) -> None:
-    write_inputs(
-        tmp_path, Spec("ucb"), BernoulliArms(np.array(MEANS[:2])), 9, Seeds.of(1), masks=bytes(32), bits=256,
+    cast = cast_of(
+        Spec("ucb"), BernoulliArms(np.array(MEANS[:2])), 9, Seeds.of(1), masks=bytes(32), bits=256,
         insecure=True, start=0, folder=None, every=9,
     )  # fmt: skip
-    role = "import protocols.samba.classic.process as c; c._SECONDS_TO_START = 0.5; c.party_main(c.main)"
+    cast.write(tmp_path)
+    role = "import protocols.published.participant as c; c._SECONDS_TO_START = 0.5; c.party_main(c.main)"
     absent = f"import json, os\nif json.loads(os.environ['MASKED_PLACE'])['node'] != 4:\n {role}"
     with pytest.raises(ConfigError, match="owner 1 did not join"):
-        launch([sys.executable, "-c", absent, str(tmp_path)], 5, timeout=2.5)
+        launch([sys.executable, "-c", absent, PROCESS[-1], str(tmp_path)], 5, timeout=2.5)
 
 
 def test_a_participant_alone_says_how_it_is_started(tmp_path: Path) -> None:
@@ -189,8 +198,8 @@ def test_what_an_earlier_sitting_left_further_on_is_removed(tmp_path: Path, monk
             Checkpoint(done, {}, {}).save(tmp_path / name)
     (tmp_path / "owner-1/checkpoint-000000015.new").touch()
 
-    def ended(*_: Any, start: int, **__: Any) -> None:
-        raise ConfigError(f"ended after {start}")
+    def ended(_: Any, cast: Cast, **__: Any) -> None:
+        raise ConfigError(f"ended after {cast.inputs['Controller']['start']}")
 
     monkeypatch.setattr(classic_run, "launched", ended)
     with pytest.raises(ConfigError, match="ended after 10"):

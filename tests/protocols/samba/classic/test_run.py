@@ -17,9 +17,9 @@ from bandits.samba import NAMES, Seeds, by_name, run
 from mpc.errors import ConfigError
 from protocols.published.paillier import Counts
 from protocols.samba.classic.messages import Kind, Spec
-from protocols.samba.classic.opening import Seen
 from protocols.samba.classic.outcome import Operations
-from protocols.samba.classic.randomness import ReferenceCoins
+from protocols.samba.classic.run import ReferenceCoins
+from protocols.samba.classic.selecting import Seen
 from protocols.samba.policies import local_policy
 
 from .runs import BITS, MEANS, classic, noted, plays, same

@@ -6,16 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from protocols.run.keeping import Keep, Stopped
 
 from mpc import ConfigError
-from protocols.run.checkpoint import Checkpoint
-from protocols.samba.mpc.checkpoint import begin, forget
+from protocols.run.folder import Keep
+from protocols.run.stopping import Stopped
 from protocols.samba.mpc.run import Run
 from protocols.samba.mpc.settings import Settings
-from protocols.samba.mpc.simulate import simulate
 
-from .runs import POLICIES, agrees, played, rising
+from .runs import POLICIES, agrees, played, rising, simulate
 
 
 def until(stop: int, folder: Path, *, resume: bool, policy: str = "ucb", seed: int = 4, **more: Any) -> Run:
@@ -68,22 +66,3 @@ def test_a_run_that_is_refused_leaves_what_was_kept(tmp_path: Path) -> None:
         simulate(rising(7), Settings("ucb", 6, 60), parties=2, seed=4, keep=Keep(tmp_path))
     assert sorted(path.name for path in tmp_path.iterdir()) == before
     agrees(until(100, tmp_path, resume=True))
-
-
-def test_nothing_half_written_outlives_a_run(tmp_path: Path) -> None:
-    """A process that is killed while it saves leaves a file with as much in it as a checkpoint has."""
-    for home in (tmp_path, tmp_path / "party-0", tmp_path / "host-3"):
-        home.mkdir(exist_ok=True)
-        (home / "checkpoint-000000040.new").touch()
-    begin(tmp_path, {}, None)
-    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["run.json"]
-    (tmp_path / "host-3").mkdir()
-    (tmp_path / "host-3/checkpoint-000000040.new").touch()
-    forget(tmp_path)
-    assert not tmp_path.exists()
-
-
-def test_saving_removes_what_was_half_written(tmp_path: Path) -> None:
-    (tmp_path / "checkpoint-000000040.new").touch()
-    Checkpoint(50, {}, {}).save(tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["checkpoint-000000050.npz"]

@@ -11,8 +11,9 @@ import pytest
 from mpc import EVERYONE, Open, Reveal
 from mpc.ledger import Entry
 from mpc.rounds import Input, Request
+from protocols.run.simulate import Simulation
+from protocols.samba.mpc.run import Run
 from protocols.samba.mpc.settings import MOST_PAIRS
-from protocols.samba.mpc.simulate import Simulation
 from protocols.samba.report import by_owner
 
 from .runs import POLICIES, simulation
@@ -20,7 +21,7 @@ from .runs import POLICIES, simulation
 SUM = Entry("DC", "cumulative reward", 1, "it pays for the pulls")
 
 
-def finished(policy: str, arms: int = 6, steps: int = 10, **more: Any) -> Simulation:
+def finished(policy: str, arms: int = 6, steps: int = 10, **more: Any) -> Simulation[Run]:
     own = simulation(policy, arms, arms + steps, **more)
     for _ in range(steps):
         own.turn()
@@ -45,7 +46,7 @@ def test_the_ledger_is_the_papers_table(policy: str, hosts: int, parties: int) -
     expected = [bits(owner) for owner in range(6)]
     if policy == "pursuit":
         expected += [means(owner) for owner in range(6)]
-    assert sorted(by_owner(own.session.ledger, own.settings), key=str) == sorted([*expected, SUM], key=str)
+    assert sorted(by_owner(own.session.ledger, own.player.settings), key=str) == sorted([*expected, SUM], key=str)
 
 
 def test_one_more_reveal_would_show() -> None:
@@ -57,11 +58,11 @@ def test_one_more_reveal_would_show() -> None:
 
     for to in (EVERYONE, "party 1"):
         own.session.run(curious(to))
-    rows = list(by_owner(own.session.ledger, own.settings))
+    rows = list(by_owner(own.session.ledger, own.player.settings))
     assert {row.role for row in rows} == {*(f"owner {owner}" for owner in range(6)), "DC", EVERYONE, "party 1"}
     own.session.ledger.record("owners 0 to 2", "scores", 3, "somebody is curious")
     own.session.ledger.record("owners 0 to 2", "something", 2, "somebody is curious")
-    rows = list(by_owner(own.session.ledger, own.settings))
+    rows = list(by_owner(own.session.ledger, own.player.settings))
     assert Entry("owner 1", "scores", 1, "somebody is curious") in rows
     assert Entry("owners 0 to 2", "something", 2, "somebody is curious") in rows
 
@@ -74,14 +75,14 @@ def test_rounds(policy: str, parties: int) -> None:
         own = finished(policy, arms, 3, parties=parties, hosts=2)
         cost = own.session.meter.total
         assert cost.rounds == 3 * (rounds + last)
-        assert cost.client_hops == 3 * 4 * own.settings.local.iterations + 2 + 1
+        assert cost.client_hops == 3 * 4 * own.player.settings.local.iterations + 2 + 1
 
 
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("arms", [1, 6, 40])
 def test_every_step_draws_the_plan(policy: str, arms: int) -> None:
     own = finished(policy, arms, 4)
-    assert own.dealer.dealt_bytes == 4 * own.plan.step_bytes > 0
+    assert own.dealer.dealt_bytes == 4 * own.rehearsed.plan.step_bytes > 0
 
 
 @pytest.mark.parametrize(

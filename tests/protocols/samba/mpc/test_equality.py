@@ -13,9 +13,8 @@ from bandits.samba.words import words
 from mpc.prg import fresh_key
 from protocols.samba.mpc.program import select
 from protocols.samba.mpc.settings import MOST_PAIRS, Settings
-from protocols.samba.mpc.simulate import simulate
 
-from .runs import POLICIES, agrees, alike, played, rising, simulation
+from .runs import POLICIES, agrees, alike, played, rising, simulate, simulation
 
 
 @pytest.mark.parametrize("policy", POLICIES)

@@ -10,7 +10,7 @@ import pytest
 from bandits.samba import Seeds
 from mpc import ConfigError, RangeError
 from mpc.errors import Desync
-from protocols.samba.mpc.clients import Host
+from protocols.samba.mpc.clients import Host, inputs
 from protocols.samba.mpc.settings import Settings
 from protocols.samba.score import Holdings, LocalPolicy
 
@@ -19,7 +19,7 @@ from .runs import POLICIES, rising, simulation
 
 def hosted(policy: str, arms: int = 6, **more: Any) -> Host:
     settings = Settings(policy, arms, 100, **more)
-    own = Host.simulated(settings, settings.blocks[-1], Seeds.of(3), rising(arms))
+    own = Host.of(settings, settings.blocks[-1], inputs(settings.blocks[-1], Seeds.of(3), rising(arms)))
     own.first_pulls()
     return own
 
@@ -85,7 +85,7 @@ def test_a_score_that_is_none_names_its_owner(score: float, said: str, monkeypat
     own = simulation("ucb", 5, 40, hosts=2)
     for _ in range(10):
         own.turn()
-    policy = own.settings.local
+    policy = own.player.settings.local
     honest = type(policy).score
 
     def spoilt(mine: Holdings, t: int, iteration: int) -> np.ndarray:

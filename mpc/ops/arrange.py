@@ -1,0 +1,66 @@
+"""Shares put together and taken apart, without a message.  Knows axes and scales; no randomness.
+
+All parts are of one session, and of one scale or width: words of two scales side by side would be read wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ..errors import RangeError
+from ..share import BinaryShare, Share, hosted_axis
+
+S = TypeVar("S", Share, BinaryShare)
+
+
+def concat(parts: Sequence[S], axis: int = 0) -> S:
+    """[x_1; x_2; ...] along an axis that they have.  Local."""
+    _check_alike(parts)
+    (at,) = hosted_axis(axis, parts[0].ndim)
+    return _like(parts[0], np.concatenate([part.words for part in parts], axis=at))
+
+
+def stack(parts: Sequence[S], axis: int = 0) -> S:
+    """[x_1; x_2; ...] along a new axis.  Local."""
+    _check_alike(parts)
+    (at,) = hosted_axis(axis, parts[0].ndim + 1)
+    return _like(parts[0], np.stack([part.words for part in parts], axis=at))
+
+
+def scatter(x: S, columns: np.ndarray, count: int) -> S:
+    """`count` columns on the last axis: x's in the places `columns`, a mask or numbers, and zeros elsewhere.  Local."""
+    words = np.zeros((*x.words.shape[:-1], count), x.words.dtype)
+    words[..., columns] = x.words
+    return _like(x, words)
+
+
+def replaced(x: S, rows: np.ndarray, by: S) -> S:
+    """x with the places `rows` of its last axis but one, a mask or numbers, taken by those of `by`.  Local."""
+    _check_alike([x, by])
+    words = x.words.copy()
+    words[..., rows, :] = by.words
+    return _like(x, words)
+
+
+def _like(x: S, words: np.ndarray) -> S:
+    made: Any = Share(x.session, words, x.scale) if isinstance(x, Share) else BinaryShare(x.session, words, x.width)
+    return made
+
+
+def _check_alike(parts: Sequence[Share] | Sequence[BinaryShare]) -> None:
+    first = parts[0]
+    for part in parts[1:]:
+        if type(part) is not type(first):
+            raise TypeError("an arithmetic and a binary share do not join: convert with ops.to_arithmetic")
+        if part.session is not first.session:
+            raise TypeError("shares of different sessions do not join: share all values in one session")
+        if isinstance(part, Share) and isinstance(first, Share) and part.scale != first.scale:
+            raise RangeError(
+                f"scales {first.scale} and {part.scale} do not join: truncate one, raise the other with rescale, or "
+                "join the words of all as integers()"
+            )
+        if isinstance(part, BinaryShare) and isinstance(first, BinaryShare) and part.width != first.width:
+            raise TypeError(f"<x> of {first.width} bits and <y> of {part.width} do not join: the same width is needed")

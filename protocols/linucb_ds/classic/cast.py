@@ -1,0 +1,81 @@
+"""Which participant is given what, and what it then plays, in this process or in one of its own.
+
+DO    has  arms, constants, theta
+DC    has  the budget
+P     has  the seed of its coins
+Comp  has  nothing
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from bandits.coins import Noise
+from bandits.fixed_point import Scales
+from bandits.linear_problem import Exploration, LinearProblem, ProblemError
+from bandits.oful import Confidence
+from bandits.spectral import SpectralConfidence
+from mpc.errors import ConfigError
+
+from ...published.drive import Play, Watch
+from ...published.participant import Cast, System
+from .messages import Role
+from .roles import Outcome, comparator, data_customer, data_owner, puller
+
+ROLES = tuple(Role)
+"""By node."""
+
+_CALLS = [
+    (Role.COMP, Role.P), (Role.DO, Role.P), (Role.DO, Role.COMP), (Role.DC, Role.P), (Role.DC, Role.COMP),
+]  # fmt: skip
+
+
+def cast_of(
+    problem: LinearProblem, scales: Scales, *, budget: int, seed: int, noise: Noise, bits: int, insecure: bool
+) -> Cast:
+    """To each its own; DO and DC have nothing to say to each other."""
+    common = {"bits": bits, "insecure": insecure}
+    kind = "spectralucb" if isinstance(problem.exploration, SpectralConfidence) else "linucb"
+    own: dict[Role, dict[str, Any]] = {
+        Role.P: {"seed": seed, "noise": noise.value},
+        Role.COMP: {},
+        Role.DO: {
+            "arms": problem.arms.tolist(), "theta": problem.theta.tolist(), "kind": kind,
+            "constants": _constants(problem.exploration), "scales": asdict(scales),
+        },
+        Role.DC: {"budget": budget},
+    }  # fmt: skip
+    return Cast({role: {**common, **own[role]} for role in ROLES}, _CALLS)
+
+
+def play_of(
+    node: int, given: dict[str, Any], watch: Watch | None, seen: Callable[[list[int]], None] | None = None
+) -> Play[Outcome]:  # fmt: skip
+    """What a node plays.  seen: is told the lists that Comp decrypts."""
+    role, bits, insecure = ROLES[node], given["bits"], given["insecure"]
+    if role is Role.DC:
+        return data_customer(given["budget"], bits, insecure=insecure)
+    if role is Role.COMP:
+        return comparator(bits, insecure=insecure, seen=seen)
+    if role is Role.P:
+        return puller(given["seed"], bits, noise=Noise(given["noise"]), watch=watch)
+    constants = dict(given["constants"])
+    if given["kind"] == "spectralucb":
+        constants["eigenvalues"] = tuple(constants["eigenvalues"])
+    exploration = (SpectralConfidence if given["kind"] == "spectralucb" else Confidence)(**constants)
+    problem = LinearProblem(np.array(given["arms"]), np.array(given["theta"]), exploration)
+    return data_owner(problem, Scales(**given["scales"]), bits)
+
+
+def _constants(exploration: Exploration) -> dict[str, Any]:
+    """A policy's public constants by name."""
+    if not isinstance(exploration, Confidence | SpectralConfidence):
+        raise ConfigError(f"constants of LinUCB or SpectralUCB are wanted, not {type(exploration).__name__}")
+    return asdict(exploration)
+
+
+SYSTEM = System(f"{__name__}:SYSTEM", "linucb-ds", Outcome, ProblemError, play_of)

@@ -1,0 +1,156 @@
+"""A participant of a published protocol as a process of its own, and how a run of such processes is launched.
+
+    python -m protocols.published.participant MODULE:NAME FOLDER         NAME is the protocol's `System`
+
+    FOLDER/cast.json      who takes part, by node, and who calls whom
+    FOLDER/NAME.in.json   what a participant alone is given; it deletes the file when it has read it
+    FOLDER/NAME.out.json  what it ends with
+
+Knows names, files and links; no protocol.  Keys that a participant makes are never written.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Generic
+
+from mpc.errors import ConfigError, PeerLost
+from mpc.launch import Place, end_with_launcher, launch, own_command, party_main, place
+from mpc.net.channel import Channel, adopt
+from mpc.net.frames import Nodes
+from mpc.net.joining import call, take_calls
+
+from ..run.progress import StepLines
+from .drive import Play, Spent, Times, Watch, over_links
+from .outcome import O
+
+_SECONDS_TO_START = 1.0  # a process, where many start on few cores
+_SECONDS_BEHIND = 0.5  # in which the centre ends first, which knows whom all of them waited for
+
+
+@dataclass(frozen=True)
+class System(Generic[O]):
+    """What a published protocol says of its participants.
+
+    where: MODULE:NAME of this object.  program: of 'masked launch'.  outcome: what a participant ends with.  refusal:
+    the error of its bandit, whose words a user reads.  play: of a node, from its input.
+    """
+
+    where: str
+    program: str
+    outcome: type[O]
+    refusal: type[Exception]
+    play: Callable[[int, dict[str, Any], Watch], Play[O]]
+
+
+@dataclass(frozen=True)
+class Cast:
+    """Who takes part in a run.
+
+    inputs: to each its own, by name, in the order of nodes.  calls: (who calls, who answers), in no circle.  centre:
+    the one that all others wait for, where there is one: they give it time to say whom it waited for.
+    """
+
+    inputs: Mapping[str, Mapping[str, Any]] = field(repr=False)
+    calls: Sequence[tuple[str, str]]
+    centre: str = ""
+
+    def write(self, folder: Path) -> None:
+        """For the processes to read; each input for one of them."""
+        common = {"names": list(self.inputs), "calls": list(self.calls), "centre": self.centre}
+        (folder / "cast.json").write_text(json.dumps(common))
+        for name, given in self.inputs.items():
+            path = input_path(folder, name)
+            path.touch(mode=0o600)
+            path.write_text(json.dumps(given))
+
+
+def input_path(folder: Path, name: str) -> Path:
+    """Where a participant finds its input."""
+    return folder / f"{name}.in.json"
+
+
+def _outcome_path(folder: Path, name: str) -> Path:
+    return folder / f"{name}.out.json"
+
+
+def launched(
+    system: System[O], cast: Cast, *, watch: Watch | None, timeout: float
+) -> tuple[dict[str, O], dict[str, Times]]:  # fmt: skip
+    """Play a run in a process for each participant: what each ends with, and its seconds."""
+    names = list(cast.inputs)
+    with tempfile.TemporaryDirectory(prefix="masked-") as scratch:
+        folder = Path(scratch)
+        cast.write(folder)
+        command = own_command("protocols.published.participant", system.where, scratch)
+        launch(command, len(names), names=names, timeout=timeout, output=StepLines.heard(watch))
+        ended = {name: json.loads(_outcome_path(folder, name).read_text()) for name in names}
+    times = {name: {part: Spent(**spent) for part, spent in one["times"].items()} for name, one in ended.items()}
+    return {name: system.outcome.from_json(one["outcome"]) for name, one in ended.items()}, times
+
+
+def main() -> None:
+    """Play the participant that this process's place says."""
+    where, folder = sys.argv[1], Path(sys.argv[2])
+    module, _, attribute = where.partition(":")
+    system: System[Any] = getattr(importlib.import_module(module), attribute)
+    here = place()
+    if here is None:
+        raise ConfigError(f"a participant is started by 'masked launch {system.program}'")
+    end_with_launcher(here)
+    cast = json.loads((folder / "cast.json").read_text())
+    name: str = cast["names"][here.node]
+    path = input_path(folder, name)
+    given = json.loads(path.read_text())
+    path.unlink()
+    try:
+        done, times = _played(here, system.play(here.node, given, StepLines()), **cast)
+    except system.refusal as error:
+        raise ConfigError(str(error)) from error
+    ended = {"outcome": done.as_json(), "times": {part: asdict(spent) for part, spent in times.items()}}
+    _outcome_path(folder, name).write_text(json.dumps(ended))
+
+
+def _played(
+    here: Place, play: Play[O], names: list[str], calls: list[tuple[str, str]], centre: str
+) -> tuple[O, Times]:  # fmt: skip
+    central = centre in ("", names[here.node])
+    patience = here.timeout if central else 2.0 * here.timeout + 1.0
+    starting = here.timeout + _SECONDS_TO_START * here.parties
+    links = _links(here, names, calls, time.monotonic() + starting)
+    try:
+        return over_links(play, links, timeout=patience, first=patience + starting, nodes=names)
+    except PeerLost:
+        if not central:
+            time.sleep(_SECONDS_BEHIND)
+        raise
+    finally:
+        for link in links.values():
+            link.close()
+
+
+def _links(here: Place, names: list[str], calls: list[tuple[str, str]], deadline: float) -> dict[str, Channel]:
+    """Call those it is to call, then answer the others."""
+    name, nodes, token = names[here.node], Nodes(here.parties, tuple(names)), bytes.fromhex(here.token)
+    sockets = {}
+    answers = [names.index(caller) for caller, other in calls if other == name]
+    try:
+        for node in (names.index(other) for caller, other in calls if caller == name):
+            host, port = here.addresses[node]
+            sockets[node] = call(here.node, node, (host, port), token, deadline, nodes)
+        if answers:
+            sockets |= take_calls(here.node, adopt(here.listener), token, answers, deadline, nodes)
+    except PeerLost as error:
+        raise PeerLost(f"{names[error.peer]} did not join {name}: is it started?", peer=error.peer) from error
+    return {names[node]: Channel(sock, names[node], peer=node) for node, sock in sockets.items()}
+
+
+if __name__ == "__main__":
+    party_main(main)

@@ -1,0 +1,80 @@
+"""Which participant is given what, and what it then plays in a process of its own.
+
+    Controller   has  the seed of its permutations
+    Comp         has  the seed of its coins, the key it shares with owners
+    DC           has  the policy and the budget
+    owner i      has  that key, the owners' seeds, the seed of its noise, its arm's mean
+
+All of them talk to the Controller alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bandits.samba import BernoulliArms, SambaError, Seeds
+from bandits.samba.coins import OrderCoins, PointCoins, derived
+from bandits.samba.rewards import reward
+
+from ...published.drive import Play, Watch
+from ...published.participant import Cast, System
+from ...published.sealing import fresh_key
+from .kept import OwnersKept, home_of
+from .masks import OwnerCoins
+from .messages import COMP, CONTROLLER, CUSTOMER, Spec, owners_name
+from .outcome import Outcome
+from .roles import comparator, controller, data_customer, owners
+
+_OTHERS = 3  # nodes before the owners'
+
+
+def cast_of(
+    spec: Spec, arms: BernoulliArms, budget: int, seeds: Seeds, *, masks: bytes, bits: int, insecure: bool,
+    start: int, folder: Path | None, every: int,
+) -> Cast:  # fmt: skip
+    """To each its own, an owner in each process."""
+    common, key = {"arms": len(arms), "bits": bits}, fresh_key().hex()
+    inputs: dict[str, dict[str, Any]] = {
+        CONTROLLER: {**common, "seed": seeds.order.hex(), "start": start},
+        COMP: {**common, "seed": seeds.point.hex(), "key": key},
+        CUSTOMER: {**common, "spec": asdict(spec), "budget": budget, "insecure": insecure},
+    }
+    for i, mean in enumerate(arms.means.tolist()):
+        inputs[owners_name(range(i, i + 1))] = {
+            **common, "key": key, "common": seeds.common.hex(), "masks": masks.hex(), "rewards": seeds.rewards.hex(),
+            "spec": asdict(spec), "budget": budget, "folder": None if folder is None else str(folder.resolve()),
+            "every": every, "mean": mean, "noise": derived(seeds.noise, f"noise {i}").hex(),
+        }  # fmt: skip
+    return Cast(inputs, [(name, CONTROLLER) for name in inputs if name != CONTROLLER], centre=CONTROLLER)
+
+
+def play_of(node: int, given: dict[str, Any], watch: Watch) -> Play[Outcome]:
+    """What a node plays."""
+
+    def seed(name: str) -> bytes:
+        return bytes.fromhex(given[name])
+
+    arms, bits = given["arms"], given["bits"]
+    if node == 0:
+        hosts = [range(i, i + 1) for i in range(arms)]
+        return controller(hosts, OrderCoins(seed("seed"), arms), bits, start=given["start"], watch=watch)
+    if node == 1:
+        return comparator(PointCoins(seed("seed")), seed("key"), bits)
+    spec = Spec(**given["spec"])
+    if node == 2:
+        return data_customer(spec, given["budget"], bits, insecure=given["insecure"])
+    rows, paid, mean, keeper = range(node - _OTHERS, node - _OTHERS + 1), seed("rewards"), given["mean"], None
+    if given["folder"] is not None:
+        keeper = OwnersKept(home_of(Path(given["folder"]), rows), spec, given["budget"], given["every"])
+    noise = np.random.Generator(np.random.PCG64(int.from_bytes(seed("noise"), "little")))
+    coins = OwnerCoins(seed("common"), seed("masks"), arms)
+    return owners(
+        rows, arms, coins, seed("key"), [noise], lambda arm, t: reward(paid, mean, arm, t), bits, keeper=keeper
+    )
+
+
+SYSTEM = System(f"{__name__}:SYSTEM", "samba", Outcome, SambaError, play_of)
