@@ -17,7 +17,7 @@ from mpc.correlations import ProductMask, SquareMask
 from mpc.ring import Bilinear
 from protocols.ppcb.report import reward_curve, text
 from protocols.ppcb.run import Difference, Run, baselines_of
-from protocols.run import plots
+from protocols.run import picture
 from protocols.run.checkpoint import checkpoints
 from protocols.run.sources import warm_up
 
@@ -57,7 +57,7 @@ def test_baselines_need_no_context() -> None:
 
 def test_the_curve_has_baselines_title_and_axes(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept: list[plt.Figure] = []
-    monkeypatch.setattr(plots.plt, "close", kept.append)
+    monkeypatch.setattr(picture.plt, "close", kept.append)
     reward_curve(run, tmp_path / "curve.png")
     (axes,) = kept[0].axes
     ends = {line.get_label(): float(line.get_ydata()[-1]) for line in axes.lines}
