@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from protocols.ppcb.simulate import Simulation, simulate
 
 from bandits.environments import Environment, synthetic_linear
 from bandits.linear import Choice, LinearBandit
@@ -13,10 +14,9 @@ from mpc.rounds import Rounds
 from mpc.share import Share
 from protocols.ppcb.program import Decision, State, decide, learn
 from protocols.ppcb.replay import choices
-from protocols.run.dealer import MeteredDealer
 from protocols.ppcb.run import Run, twin_of
 from protocols.ppcb.settings import Settings
-from protocols.ppcb.simulate import Simulation, simulate
+from protocols.run.dealer import MeteredDealer
 
 ENVIRONMENT = synthetic_linear(4, 8, rows=400, seed=1)
 SEED = 7

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from protocols.ppcb.simulate import Simulation, simulate
 
 from bandits.environments import synthetic_linear
 from mpc import ConfigError
 from protocols.ppcb.run import Run
 from protocols.ppcb.settings import Division, Policy, Settings, Truncation, Variant
-from protocols.ppcb.simulate import Simulation, simulate
 from protocols.run.checkpoint import Checkpoint, checkpoint_at, checkpoints, latest
 
 from .runs import ENVIRONMENT, SEED, name_of, settings

@@ -14,8 +14,8 @@ from mpc.rounds import Request
 from protocols.ppcb.clients import World
 from protocols.ppcb.play import Play, split
 from protocols.ppcb.program import PAYER, PULLER
-from protocols.run.dealer import MeteredDealer
 from protocols.ppcb.settings import Argmax, Division, Policy, Truncation, Variant
+from protocols.run.dealer import MeteredDealer
 
 from .runs import ENVIRONMENT, SEED, Parts, finished, name_of, played, settings
 

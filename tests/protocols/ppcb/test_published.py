@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from protocols.ppcb.simulate import Simulation
 
 from bandits.environments import synthetic_linear
 from mpc import pairs
@@ -14,7 +15,6 @@ from mpc.ledger import Entry
 from mpc.prg import KEY_BYTES, Prg
 from protocols.ppcb.program import PULLER
 from protocols.ppcb.settings import Division, Settings, Truncation, Variant
-from protocols.ppcb.simulate import Simulation
 
 from .runs import ENVIRONMENT, SEED, exact, finished, played, settings, shortfalls
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import assume
 from hypothesis import given as over
 from hypothesis import strategies as st
+from protocols.ppcb.simulate import Simulation
 
 from bandits.environments import Episode, unit_rows
 from bandits.linear import LinearBandit
@@ -21,7 +22,6 @@ from protocols.ppcb.clients import World
 from protocols.ppcb.play import Play, feature_blocks, share_contexts, split
 from protocols.ppcb.program import PAYER, PULLER
 from protocols.ppcb.settings import Argmax, Division, Policy, Settings, Truncation, Variant
-from protocols.ppcb.simulate import Simulation
 
 from .runs import (
     ENVIRONMENT,

@@ -10,16 +10,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 from matplotlib import pyplot as plt
+from protocols.ppcb.plots import reward_curve
+from protocols.ppcb.simulate import simulate
 
 from bandits.environments import Episode
 from mpc import RangeError
 from mpc.correlations import ProductMask, SquareMask
 from mpc.ring import Bilinear
 from protocols.ppcb import plots
-from protocols.ppcb.plots import reward_curve
 from protocols.ppcb.report import text
 from protocols.ppcb.run import Difference, Run, baselines_of
-from protocols.ppcb.simulate import simulate
 from protocols.run.checkpoint import checkpoints
 from protocols.run.sources import warm_up
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from protocols.ppcb.simulate import Simulation
 
 from bandits.data import load
 from bandits.environments import synthetic_linear
 from bandits.linucb import LinUCB
 from protocols.ppcb.settings import Argmax, Division, Policy, Settings, Variant
-from protocols.ppcb.simulate import Simulation
 
 from .runs import ENVIRONMENT, error, finished, name_of, played, settings, shortfalls, smallest_eigenvalue
 

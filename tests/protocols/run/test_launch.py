@@ -140,7 +140,11 @@ def test_keys_are_their_owners_alone_and_new_in_each_run(tmp_path: Path) -> None
     seen: set[bytes] = set()
     for scratch in ("one", "two"):
         prepared(rising(4), SETTINGS, Keep(tmp_path / "keep"), tmp_path / scratch)
-        for path in (tmp_path / "keep" / COIN_KEY, tmp_path / "keep" / SEEDS_KEY, tmp_path / scratch / "owners-0-to-3.npz"):
+        for path in (
+            tmp_path / "keep" / COIN_KEY,
+            tmp_path / "keep" / SEEDS_KEY,
+            tmp_path / scratch / "owners-0-to-3.npz",
+        ):
             assert path.stat().st_mode & 0o777 == 0o600
         assert (tmp_path / "keep").stat().st_mode & 0o777 == 0o700
         seen |= {(tmp_path / "keep" / name).read_bytes() for name in (COIN_KEY, SEEDS_KEY)}
@@ -181,7 +185,9 @@ def test_a_part_of_another_run_is_not_gone_on_from(tmp_path: Path) -> None:
         keeps(keep, home, 10)
     for facts in ({"role": "party-1", "run": "another"}, {"role": "party-0", "run": "another"}):
         Checkpoint(10, facts, {}).save(keep / "party-1")
-        with pytest.raises(ConfigError, match=r"checkpoint-000000010\.npz is of party-. of run another, not of party-1"):
+        with pytest.raises(
+            ConfigError, match=r"checkpoint-000000010\.npz is of party-. of run another, not of party-1"
+        ):
             prepared(rising(4), SETTINGS, Keep(keep, resume=True), tmp_path / "two")
     assert checkpoint_at(keep / "party-1", 10).exists()
 
