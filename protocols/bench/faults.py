@@ -31,9 +31,10 @@ import secrets
 import signal
 import sys
 import tempfile
+import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import asdict
 from pathlib import Path
 
@@ -41,7 +42,7 @@ from mpc.errors import ConfigError
 
 from .faults_cases import CASES, Case
 from .faults_processes import end_all
-from .faults_trial import Fault, Trial, Undisturbed, play, undisturbed
+from .faults_trial import Fault, Trial, play, undisturbed
 
 _LONGEST_UNDISTURBED = 300.0
 _COLUMNS = (
@@ -53,63 +54,44 @@ _COLUMNS = (
 def campaign(
     cases: Sequence[Case], faults: Sequence[Fault], *, trials: int, seed: int = 1, timeout: float = 5.0, jobs: int = 1,
     say: Callable[[str], None] = lambda _: None,
-) -> list[Trial]:  # fmt: skip
-    """All trials, in the order of cases and faults; none of their processes is alive afterwards."""
+) -> Iterator[Trial]:  # fmt: skip
+    """Trials as they end, one case after the other; none of their processes is alive afterwards."""
     mark = secrets.token_hex(8)
-    found: list[Trial] = []
-    with tempfile.TemporaryDirectory(prefix="faults-") as name, ThreadPoolExecutor(jobs) as pool:
-        scratch = Path(name)
-        try:
-            for at, case in enumerate(cases):
-                beside = undisturbed(
-                    case, f"{mark}-{at}-", scratch / f"case-{at}", timeout=timeout, limit=_LONGEST_UNDISTURBED
-                )
-                say(f"{case.name}: undisturbed {beside.seconds:.1f} s, {', '.join(beside.roles)}")
-                found += _trials(
-                    pool,
-                    case,
-                    faults,
-                    beside,
-                    f"{mark}-{at}-",
-                    scratch,
-                    trials=trials,
-                    seed=seed,
-                    timeout=timeout,
-                    say=say,
-                )
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
+    with tempfile.TemporaryDirectory(prefix="faults-") as name:
+        for at, case in enumerate(cases):
+            scratch, own = Path(name) / f"case-{at}", f"{mark}-{at}-"
+            beside = undisturbed(case, own, scratch, timeout=timeout, limit=_LONGEST_UNDISTURBED)
+            say(f"{case.name}: undisturbed {beside.seconds:.1f} s, {', '.join(beside.roles)}")
+            with ThreadPoolExecutor(jobs) as pool:
+                yield from _ended(own, [
+                    pool.submit(
+                        play, case, fault, number, trials, beside, f"{own}{fault.value}-{number}-", scratch,
+                        timeout=timeout, seed=seed,
+                    )
+                    for fault in faults
+                    for number in range(trials)
+                ])  # fmt: skip
+
+
+def _ended(mark: str, trials: Sequence[Future[Trial]]) -> Iterator[Trial]:
+    """Each as it ends; when the campaign is stopped, none goes on."""
+    try:
+        for trial in as_completed(trials):
+            yield trial.result()
+    finally:
+        for trial in trials:
+            trial.cancel()
+        while not all(trial.done() for trial in trials):
             end_all(mark)
-            raise
-    return found
-
-
-def _trials(
-    pool: ThreadPoolExecutor, case: Case, faults: Sequence[Fault], beside: Undisturbed, mark: str, scratch: Path, *,
-    trials: int, seed: int, timeout: float, say: Callable[[str], None],
-) -> list[Trial]:  # fmt: skip
-    """Of one case, sorted by fault and number."""
-    waiting = {
-        pool.submit(
-            play, case, fault, number, trials, beside, f"{mark}{fault.value}.{number}-", scratch,
-            timeout=timeout, seed=seed,
-        ): (faults.index(fault), number)
-        for fault in faults
-        for number in range(trials)
-    }  # fmt: skip
-    done = []
-    for future in as_completed(waiting):
-        done.append((waiting[future], future.result()))
-        say(_line(done[-1][1], trials))
-    return [trial for _, trial in sorted(done, key=lambda pair: pair[0])]
+            time.sleep(0.1)
 
 
 def _line(trial: Trial, trials: int) -> str:
     """One trial, as progress."""
     words = "; ".join(" ".join(what.split()) for what in trial.wrong) or "as it should be"
     return (
-        f"{trial.system} {trial.mode}, {trial.fault} {trial.number + 1} of {trials}: {trial.role} at {trial.moment:.2f} s, "
-        f"ended in {trial.seconds_to_end:.1f} s with {trial.exit_code}, {trial.resumed}: {words}"
+        f"{trial.system} {trial.mode}, {trial.fault} {trial.number + 1} of {trials}: {trial.role} at "
+        f"{trial.moment:.2f} s, ended in {trial.seconds_to_end:.1f} s with {trial.exit_code}, {trial.resumed}: {words}"
     )
 
 
@@ -124,13 +106,14 @@ def table(trials: Iterable[Trial]) -> str:
 
 def _cells(group: Sequence[Trial]) -> list[str]:
     ended, harmed = [t for t in group if t.ended], [t for t in group if t.harmed]
+    named = (sum(t.named_once for t in harmed), sum(t.named_rightly for t in harmed))
     codes = Counter(t.exit_code for t in ended)
     ways = Counter(t.resumed for t in group)
     resumed = ", ".join(f"{count} {way}" for way, count in sorted(ways.items()) if way != "no")
     return [
-        str(len(group)), str(len(ended)), str(len(group) - len(ended)), str(sum(len(t.orphans) for t in group)),
-        str(sum(len(t.litter) for t in group)),
-        f"{sum(t.named_once for t in harmed)} of {len(harmed)}", f"{sum(t.named_rightly for t in harmed)} of {len(harmed)}",
+        str(len(group)), str(len(ended)), str(sum(t.hit and not t.ended for t in group)),
+        str(sum(len(t.orphans) for t in group)), str(sum(len(t.litter) for t in group)),
+        f"{named[0]} of {len(harmed)}", f"{named[1]} of {len(harmed)}",
         ", ".join(f"{code}: {count}" for code, count in sorted(codes.items(), key=str)),
         f"{len(group) - ways['no']} ({resumed})", str(sum(t.same for t in group)),
         f"{max((t.seconds_to_end for t in group), default=0.0):.1f}",
@@ -170,6 +153,32 @@ def _faults(names: Sequence[str]) -> list[Fault]:
     return [fault for fault in Fault if fault.value in names]
 
 
+def _played(options: argparse.Namespace, cases: Sequence[Case], faults: Sequence[Fault]) -> list[Trial]:
+    """Play all; what there is when it is stopped is printed and written too."""
+    found: list[Trial] = []
+    try:
+        for trial in campaign(
+            cases,
+            faults,
+            trials=options.trials,
+            seed=options.seed,
+            timeout=options.timeout,
+            jobs=options.jobs,
+            say=_say,
+        ):
+            found.append(trial)
+            _say(_line(trial, options.trials))
+    finally:
+        print(table(found))
+        if options.json is not None:
+            options.json.write_text(json.dumps([asdict(trial) for trial in found], indent=1) + "\n")
+    return found
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
 def main() -> None:
     """Hit, watch, print."""
     options = _options()
@@ -182,13 +191,7 @@ def main() -> None:
         if options.json is not None:  # before the trials: they may take hours
             options.json.parent.mkdir(parents=True, exist_ok=True)
             options.json.touch()
-        found = campaign(
-            cases, faults, trials=options.trials, seed=options.seed, timeout=options.timeout, jobs=options.jobs,
-            say=lambda line: print(line, file=sys.stderr, flush=True),
-        )  # fmt: skip
-        print(table(found))
-        if options.json is not None:
-            options.json.write_text(json.dumps([asdict(trial) for trial in found], indent=1) + "\n")
+        found = _played(options, cases, faults)
     except (ConfigError, ChildProcessError) as error:
         print(f"error: {error}", file=sys.stderr)
         raise SystemExit(2) from None

@@ -39,7 +39,10 @@ class Result:
 
 @dataclass(frozen=True)
 class Case:
-    """A system in a mode.  nodes: whom an error names, by node.  same: beside the undisturbed run, what differs or ""."""
+    """A system in a mode.
+
+    nodes: whom an error names, by node.  same(run, undisturbed): what is not as it should be; "" if all is.
+    """
 
     system: str
     mode: str
@@ -103,17 +106,17 @@ def _sum(run: Result, other: Result, key: str = "cumulative_reward") -> str:
 _BANDIT = "--arms 3 --dim 4 --parties 2"
 _OUTSOURCED = "--dim 3 --arms 5"
 CASES = (
-    Case("ppcb", "recast", f"{_BANDIT} --steps 300 --checkpoint-every 30", (*PARTIES, "puller", "payer"), _beside_twin),
-    Case("ppcb", "published", f"{_BANDIT} --variant published --steps 120 --checkpoint-every 15",
+    Case("ppcb", "recast", f"{_BANDIT} --steps 150 --checkpoint-every 15", (*PARTIES, "puller", "payer"), _beside_twin),
+    Case("ppcb", "published", f"{_BANDIT} --variant published --steps 60 --checkpoint-every 6",
          (*PARTIES, "puller", "payer"), _beside_twin),
-    Case("samba", "classic", "--mode classic --bits 1024 --budget 600 --checkpoint-every 60",
+    Case("samba", "classic", "--mode classic --bits 1024 --budget 400 --checkpoint-every 40",
          ("Controller", "Comp", "DC", *_OWNERS), _beside_policy_and_sum),
-    Case("samba", "mpc", "--mode mpc --parties 2 --hosts 2 --budget 600 --checkpoint-every 60",
+    Case("samba", "mpc", "--mode mpc --parties 2 --hosts 2 --budget 400 --checkpoint-every 40",
          (*PARTIES, "owners 0 to 1", "owners 2 to 3", "DC"), _beside_policy),
-    Case("linucb-ds", "classic", f"{_OUTSOURCED} --mode classic --bits 1024 --budget 400",
+    Case("linucb-ds", "classic", f"{_OUTSOURCED} --mode classic --bits 1024 --budget 200",
          ("P", "Comp", "DO", "DC"), _beside_arms),
-    Case("linucb-ds", "mpc", f"{_OUTSOURCED} --mode mpc --budget 600 --checkpoint-every 60",
+    Case("linucb-ds", "mpc", f"{_OUTSOURCED} --mode mpc --budget 400 --checkpoint-every 40",
          (*PARTIES, "DO", "DC"), _beside_arms),
-    Case("linucb-ds", "mpc hidden", f"{_OUTSOURCED} --mode mpc --hide-arms --budget 150 --checkpoint-every 15",
+    Case("linucb-ds", "mpc hidden", f"{_OUTSOURCED} --mode mpc --hide-arms --budget 80 --checkpoint-every 8",
          (*PARTIES, "DO", "DC"), _beside_sum),
 )  # fmt: skip

@@ -60,7 +60,7 @@ def processes(mark: str, nodes: Sequence[str] = ()) -> list[Process]:
 
 
 def _process(pid: int, command: list[str], place: str | None, nodes: Sequence[str]) -> tuple[int, Process]:
-    node, names = len(nodes) + 1, ()
+    node, names = len(nodes) + 1, tuple[str, ...]()
     if "dealer" in command:
         node, names = len(nodes), (DEALER,)
     elif place is not None:
@@ -91,7 +91,7 @@ class Launched:
         with (scratch / "stdout").open("wb") as out, (scratch / "stderr").open("wb") as err:
             self._process = subprocess.Popen(
                 command, env={**os.environ, MARK: mark, "TMPDIR": str(self._temporary)}, stdin=subprocess.DEVNULL,
-                stdout=out, stderr=err, start_new_session=True, preexec_fn=_interruptible,
+                stdout=out, stderr=err, start_new_session=True, preexec_fn=_interruptible,  # noqa: PLW1509 - it takes no lock
             )  # fmt: skip
         self._started = time.monotonic()
 

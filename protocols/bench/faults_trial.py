@@ -15,8 +15,7 @@ import random
 import re
 import signal
 import sys
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -67,6 +66,8 @@ class Trial:
     number: int
     role: str
     moment: float
+    names: tuple[str, ...] = ()  # as whom an error may name what was hit
+    hit: bool = False
     ended: bool = False
     seconds_to_end: float = 0.0
     exit_code: int | None = None
@@ -118,7 +119,7 @@ def play(
             if not _hit(launched, case, trial, fault, pause):
                 moment *= _EARLIER
                 continue
-            hit_at = launched.seconds
+            trial.hit, hit_at = True, launched.seconds
             trial.ended = launched.ended_within(3 * timeout + 15 + beside.seconds)
             trial.seconds_to_end = round(launched.seconds - hit_at, 2)
             trial.exit_code = launched.code
@@ -126,7 +127,7 @@ def play(
             trial.litter = launched.litter() if trial.ended else []
             trial.said = launched.said()[-4000:]
             result = _result(launched, home)
-        _judge_words(trial, fault, (*case.nodes, DEALER))
+        _judge_words(trial, fault, {*case.nodes, *beside.roles, DEALER} - {*trial.names})
         trial.harmed = result is None
         if result is None:
             result = _go_on(trial, case, mark, home, timeout=timeout, limit=60 + 10 * beside.seconds)
@@ -156,6 +157,7 @@ def _hit(launched: Launched, case: Case, trial: Trial, fault: Fault, pause: floa
     there = launched.find(trial.role, case.nodes)
     if there is None:
         return False
+    trial.names = there.names
     there.hit(signal.SIGKILL if fault is Fault.KILL else signal.SIGSTOP)
     return True
 
@@ -166,8 +168,8 @@ def _result(launched: Launched, home: Path) -> Result | None:
     return Result.read(json.loads(launched.said("stdout")), home / "out")
 
 
-def _judge_words(trial: Trial, fault: Fault, names: Sequence[str]) -> None:
-    """Whether stderr has one cause, and the right one."""
+def _judge_words(trial: Trial, fault: Fault, others: Collection[str]) -> None:
+    """Whether stderr has one cause, and the right one; others: whom it may name as witnesses only."""
     lines = [line.strip() for line in trial.said.splitlines()]
     errors = [at for at, line in enumerate(lines) if line.startswith("error: ")]
     if not fault.of_a_role:
@@ -176,10 +178,11 @@ def _judge_words(trial: Trial, fault: Fault, names: Sequence[str]) -> None:
         return
     trial.named_once = len(errors) == 1
     cause = "\n".join(lines[errors[0] :]) if errors else ""
-    for witness in names:
-        cause = re.sub(_WITNESS.format(re.escape(witness)), "", cause) if witness != trial.role else cause
-    others = [name for name in names if name != trial.role and _names(cause, name)]
-    trial.named_rightly = _names(cause, trial.role) and not others and "Traceback" not in trial.said
+    for witness in others:
+        cause = re.sub(_WITNESS.format(re.escape(witness)), "", cause)
+    right = any(_names(cause, name) for name in trial.names)
+    wrong = any(_names(cause, name) for name in others)
+    trial.named_rightly = right and not wrong and "Traceback" not in trial.said
 
 
 def _names(text: str, name: str) -> bool:
@@ -212,7 +215,7 @@ def _judge(trial: Trial, case: Case, result: Result | None, beside: Undisturbed)
     named = [("not once", trial.named_once), ("not rightly", trial.named_rightly)]
     how = " and ".join(way for way, well in named if not well)
     faults = {
-        f"hung for {trial.seconds_to_end} s": not trial.ended,
+        f"hung for {trial.seconds_to_end:.0f} s, and had said: {_end_of(trial.said)}": not trial.ended,
         f"left processes: {', '.join(trial.orphans)}": bool(trial.orphans),
         f"left files: {', '.join(trial.litter)}": bool(trial.litter),
         f"cause named {how}: {_end_of(trial.said)}": trial.ended and trial.harmed and bool(how),
