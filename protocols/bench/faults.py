@@ -33,8 +33,9 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 
@@ -45,6 +46,8 @@ from .faults_processes import end_all
 from .faults_trial import Fault, Trial, play, undisturbed
 
 _LONGEST_UNDISTURBED = 300.0
+_NAMES = list(dict.fromkeys(name for case in CASES for name in (case.system, case.name)))
+_FAULTS = [fault.value for fault in Fault]
 _COLUMNS = (
     "system", "mode", "fault", "trials", "ended", "hung", "orphans", "files left", "cause named once", "named rightly",
     "exit codes", "resumed", "same", "longest end (s)",
@@ -54,7 +57,7 @@ _COLUMNS = (
 def campaign(
     cases: Sequence[Case], faults: Sequence[Fault], *, trials: int, seed: int = 1, timeout: float = 5.0, jobs: int = 1,
     say: Callable[[str], None] = lambda _: None,
-) -> Iterator[Trial]:  # fmt: skip
+) -> Generator[Trial, None, None]:  # fmt: skip
     """Trials as they end, one case after the other; none of their processes is alive afterwards."""
     mark = secrets.token_hex(8)
     with tempfile.TemporaryDirectory(prefix="faults-") as name:
@@ -128,9 +131,10 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="scripts/faults", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
     parser.add_argument("--trials", type=int, default=20, help="of each fault in each system and mode (20)")
-    parser.add_argument("--system", nargs="+", metavar="NAME", help=f"{', '.join(case.name for case in CASES)} (all)")
-    parser.add_argument("--fault", nargs="+", metavar="FAULT", default=[fault.value for fault in Fault],
-                        help=f"{', '.join(fault.value for fault in Fault)} (all)")  # fmt: skip
+    parser.add_argument("--system", nargs="+", metavar="NAME", choices=_NAMES, default=[case.name for case in CASES],
+                        help=f"of {', '.join(_NAMES)} (all)")  # fmt: skip
+    parser.add_argument("--fault", nargs="+", metavar="FAULT", choices=_FAULTS, default=_FAULTS,
+                        help=f"of {', '.join(_FAULTS)} (all)")  # fmt: skip
     parser.add_argument("--seed", type=int, default=1, help="of the moments and of the order of roles (1)")
     parser.add_argument("--timeout", type=float, default=5.0, help="that of the launches, in seconds (5)")
     parser.add_argument("--jobs", type=int, default=1, help="trials at a time (1); more only where cores are free")
@@ -138,36 +142,19 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _cases(names: Sequence[str] | None) -> list[Case]:
-    """Those of a system, or of a system and a mode."""
-    chosen = [case for case in CASES if names is None or case.name in names or case.system in names]
-    known = {name for case in chosen for name in (case.name, case.system)}
-    if unknown := [name for name in names or () if name not in known]:
-        raise ConfigError(f"--system {unknown[0]}: there are {', '.join(case.name for case in CASES)}")
-    return chosen
-
-
-def _faults(names: Sequence[str]) -> list[Fault]:
-    if unknown := [name for name in names if name not in [fault.value for fault in Fault]]:
-        raise ConfigError(f"--fault {unknown[0]}: there are {', '.join(fault.value for fault in Fault)}")
-    return [fault for fault in Fault if fault.value in names]
-
-
-def _played(options: argparse.Namespace, cases: Sequence[Case], faults: Sequence[Fault]) -> list[Trial]:
+def _played(options: argparse.Namespace) -> list[Trial]:
     """Play all; what there is when it is stopped is printed and written too."""
+    cases = [case for case in CASES if {case.name, case.system} & {*options.system}]
+    faults = [fault for fault in Fault if fault.value in options.fault]
+    trials = campaign(
+        cases, faults, trials=options.trials, seed=options.seed, timeout=options.timeout, jobs=options.jobs, say=_say
+    )
     found: list[Trial] = []
     try:
-        for trial in campaign(
-            cases,
-            faults,
-            trials=options.trials,
-            seed=options.seed,
-            timeout=options.timeout,
-            jobs=options.jobs,
-            say=_say,
-        ):
-            found.append(trial)
-            _say(_line(trial, options.trials))
+        with closing(trials):
+            for trial in trials:
+                found.append(trial)
+                _say(_line(trial, options.trials))
     finally:
         print(table(found))
         if options.json is not None:
@@ -187,11 +174,10 @@ def main() -> None:
         for name, least in (("trials", 1), ("jobs", 1), ("timeout", 1)):
             if (given := getattr(options, name)) < least:
                 raise ConfigError(f"--{name} is at least {least}, not {given:g}")
-        cases, faults = _cases(options.system), _faults(options.fault)
         if options.json is not None:  # before the trials: they may take hours
             options.json.parent.mkdir(parents=True, exist_ok=True)
             options.json.touch()
-        found = _played(options, cases, faults)
+        found = _played(options)
     except (ConfigError, ChildProcessError) as error:
         print(f"error: {error}", file=sys.stderr)
         raise SystemExit(2) from None
