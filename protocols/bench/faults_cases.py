@@ -106,17 +106,17 @@ def _sum(run: Result, other: Result, key: str = "cumulative_reward") -> str:
 _BANDIT = "--arms 3 --dim 4 --parties 2"
 _OUTSOURCED = "--dim 3 --arms 5"
 CASES = (
-    Case("ppcb", "recast", f"{_BANDIT} --steps 150 --checkpoint-every 15", (*PARTIES, "puller", "payer"), _beside_twin),
-    Case("ppcb", "published", f"{_BANDIT} --variant published --steps 60 --checkpoint-every 6",
+    Case("ppcb", "recast", f"{_BANDIT} --steps 300 --checkpoint-every 30", (*PARTIES, "puller", "payer"), _beside_twin),
+    Case("ppcb", "published", f"{_BANDIT} --variant published --steps 100 --checkpoint-every 10",
          (*PARTIES, "puller", "payer"), _beside_twin),
-    Case("samba", "classic", "--mode classic --bits 1024 --budget 400 --checkpoint-every 40",
+    Case("samba", "classic", "--mode classic --bits 1024 --budget 1000 --checkpoint-every 100",
          ("Controller", "Comp", "DC", *_OWNERS), _beside_policy_and_sum),
-    Case("samba", "mpc", "--mode mpc --parties 2 --hosts 2 --budget 400 --checkpoint-every 40",
+    Case("samba", "mpc", "--mode mpc --parties 2 --hosts 2 --budget 1000 --checkpoint-every 100",
          (*PARTIES, "owners 0 to 1", "owners 2 to 3", "DC"), _beside_policy),
-    Case("linucb-ds", "classic", f"{_OUTSOURCED} --mode classic --bits 1024 --budget 200",
+    Case("linucb-ds", "classic", f"{_OUTSOURCED} --mode classic --bits 1024 --budget 600",
          ("P", "Comp", "DO", "DC"), _beside_arms),
-    Case("linucb-ds", "mpc", f"{_OUTSOURCED} --mode mpc --budget 400 --checkpoint-every 40",
+    Case("linucb-ds", "mpc", f"{_OUTSOURCED} --mode mpc --budget 1000 --checkpoint-every 100",
          (*PARTIES, "DO", "DC"), _beside_arms),
-    Case("linucb-ds", "mpc hidden", f"{_OUTSOURCED} --mode mpc --hide-arms --budget 80 --checkpoint-every 8",
+    Case("linucb-ds", "mpc hidden", f"{_OUTSOURCED} --mode mpc --hide-arms --budget 200 --checkpoint-every 20",
          (*PARTIES, "DO", "DC"), _beside_sum),
 )  # fmt: skip
