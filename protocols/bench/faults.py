@@ -5,7 +5,7 @@ A black box: `masked launch ...` is started, a process is hit, and from outside 
   - that the launcher ends by itself, within 3 timeouts + 15 s + the time of an undisturbed run, and leaves no process
     behind (5 s later) and no temporary file;
   - that its stderr has one `error:` line, which names the process that was hit and no other as the cause; after Ctrl-C
-    one line `stopped ...`, exit code 130 and no error;
+    one line `stopped ...`, exit code 130 (or an end by SIGINT), no error and no traceback;
   - that the same command with --resume, or a new run where it says that nothing was kept, ends with the arms of the
     undisturbed run: ppcb beside its twin with the same coins; samba and linucb-ds beside their reference, and beside
     the undisturbed run where all follows from the seed.

@@ -31,6 +31,8 @@ _WITNESS = (
 _PAUSE = (0.1, 1.0)  # seconds between two Ctrl-C
 _EARLIER = 0.7  # of the moment, where the run had ended before it; so often:
 _ATTEMPTS = 4
+_SAID = 4000  # characters that are kept of what a launch said
+_STOPPED = (130, -signal.SIGINT)  # the second is a Ctrl-C that came when all was said
 
 
 class Fault(Enum):
@@ -125,7 +127,7 @@ def play(
             trial.exit_code = launched.code
             trial.orphans = launched.orphans(case.nodes) if trial.ended else []
             trial.litter = launched.litter() if trial.ended else []
-            trial.said = launched.said()[-4000:]
+            trial.said = launched.said()
             result = _result(launched, home)
         _judge_words(trial, fault, {*case.nodes, *beside.roles, DEALER} - {*trial.names})
         trial.harmed = result is None
@@ -134,6 +136,7 @@ def play(
         else:
             trial.resumed = "unharmed"
         _judge(trial, case, result, beside)
+        trial.said = trial.said[-_SAID:]
         return trial
     trial.wrong.append(f"{role} had ended before the moment in {_ATTEMPTS} runs")
     return trial
@@ -174,7 +177,7 @@ def _judge_words(trial: Trial, fault: Fault, others: Collection[str]) -> None:
     errors = [at for at, line in enumerate(lines) if line.startswith("error: ")]
     if not fault.of_a_role:
         trial.named_once = not errors and sum(line.startswith("stopped") for line in lines) == 1
-        trial.named_rightly = trial.exit_code == 130 and "Traceback" not in trial.said
+        trial.named_rightly = trial.exit_code in _STOPPED and "Traceback" not in trial.said
         return
     trial.named_once = len(errors) == 1
     cause = "\n".join(lines[errors[0] :]) if errors else ""
@@ -199,7 +202,7 @@ def _go_on(trial: Trial, case: Case, mark: str, home: Path, *, timeout: float, l
             if result := _result(launched, home):
                 trial.resumed = way
                 return result
-            said = launched.said()[-4000:]
+            said = launched.said()
             if launched.code != 2 or promised or not _NOTHING_KEPT.search(said):
                 trial.wrong.append(f"{way}, exit code {launched.code}: {_end_of(said)}")
                 return None
