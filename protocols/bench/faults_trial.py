@@ -26,13 +26,15 @@ from .faults_processes import DEALER, Launched, processes
 _PROMISED = re.compile(r"--resume goes on|go on with --resume")
 _NOTHING_KEPT = re.compile(r"no checkpoint|nothing (was |is )?(kept|to go on)|keys are never written")
 _WITNESS = (
-    r"{0}( \([^)]*\))?,? (failed with exit code|reported|says|said|waited)|(reported by|seen by|told by|says|said) {0}"
+    r"{0}( \([^)]*\))?,? (failed with exit code|reported|says|said|waited)|"
+    r"(reported by|seen by|told by|says|said|did not (join|call|answer)) {0}(?!\w)"
 )
+"""How an error names one that misses another."""
 _PAUSE = (0.1, 1.0)  # seconds between two Ctrl-C
 _EARLIER = 0.7  # of the moment, where the run had ended before it; so often:
 _ATTEMPTS = 4
 _SAID = 4000  # characters that are kept of what a launch said
-_STOPPED = (130, -signal.SIGINT)  # the second is a Ctrl-C that came when all was said
+_STOPPED = (130, -signal.SIGINT)  # the second: a Ctrl-C when all was said, or in code that Python compiled at run time
 
 
 class Fault(Enum):
