@@ -63,7 +63,7 @@ def campaign(
     with tempfile.TemporaryDirectory(prefix="faults-") as name:
         for at, case in enumerate(cases):
             scratch, own = Path(name) / f"case-{at}", f"{mark}-{at}-"
-            beside = undisturbed(case, own, scratch, timeout=timeout, limit=_LONGEST_UNDISTURBED)
+            beside = undisturbed(case, own, scratch, limit=_LONGEST_UNDISTURBED)
             say(f"{case.name}: undisturbed {beside.seconds:.1f} s, {', '.join(beside.roles)}")
             with ThreadPoolExecutor(jobs) as pool:
                 yield from _ended(own, [
@@ -136,7 +136,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--fault", nargs="+", metavar="FAULT", choices=_FAULTS, default=_FAULTS,
                         help=f"of {', '.join(_FAULTS)} (all)")  # fmt: skip
     parser.add_argument("--seed", type=int, default=1, help="of the moments and of the order of roles (1)")
-    parser.add_argument("--timeout", type=float, default=5.0, help="that of the launches, in seconds (5)")
+    parser.add_argument("--timeout", type=float, default=5.0, help="of the launches that are hit, in seconds (5)")
     parser.add_argument("--jobs", type=int, default=1, help="trials at a time (1); more only where cores are free")
     parser.add_argument("--json", type=Path, help="write every trial, with what was said, to this file")
     return parser.parse_args()

@@ -33,6 +33,7 @@ _WITNESS = (
 _PAUSE = (0.1, 1.0)  # seconds between two Ctrl-C
 _EARLIER = 0.7  # of the moment, where the run had ended before it; so often:
 _ATTEMPTS = 4
+_PATIENT = 60.0  # --timeout of the runs that nobody disturbs, so that other work on the machine does not end them
 _SAID = 4000  # characters that are kept of what a launch said
 _STOPPED = (130, -signal.SIGINT)  # the second: a Ctrl-C when all was said, or in code that Python compiled at run time
 
@@ -86,12 +87,12 @@ class Trial:
     said: str = ""
 
 
-def undisturbed(case: Case, mark: str, scratch: Path, *, timeout: float, limit: float) -> Undisturbed:
+def undisturbed(case: Case, mark: str, scratch: Path, *, limit: float) -> Undisturbed:
     """Run a case twice, and keep the faster one: its time on a warm machine, and who plays how long."""
     runs = []
     for turn in (1, 2):
         home, roles = scratch / f"undisturbed-{turn}", dict.fromkeys((*case.nodes, DEALER), 0.0)
-        with Launched(_command(case, home, timeout), mark, home) as launched:
+        with Launched(_command(case, home, _PATIENT), mark, home) as launched:
             while not launched.ended_within(0.1) and launched.seconds < limit:
                 roles |= {role.name: launched.seconds for role in processes(mark, case.nodes) if role.names}
             result = _result(launched, home)
@@ -134,7 +135,7 @@ def play(
         _judge_words(trial, fault, {*case.nodes, *beside.roles, DEALER} - {*trial.names})
         trial.harmed = result is None
         if result is None:
-            result = _go_on(trial, case, mark, home, timeout=timeout, limit=60 + 10 * beside.seconds)
+            result = _go_on(trial, case, mark, home, limit=_PATIENT + 10 * beside.seconds)
         else:
             trial.resumed = "unharmed"
         _judge(trial, case, result, beside)
@@ -194,12 +195,12 @@ def _names(text: str, name: str) -> bool:
     return re.search(rf"(?<![\w-]){re.escape(name)}(?!\w)", text) is not None
 
 
-def _go_on(trial: Trial, case: Case, mark: str, home: Path, *, timeout: float, limit: float) -> Result | None:
+def _go_on(trial: Trial, case: Case, mark: str, home: Path, *, limit: float) -> Result | None:
     """Run with --resume, and anew where that says that there is nothing to go on from."""
     promised = _PROMISED.search(trial.said) is not None
     for way, more in (("went on", ["--resume"]), ("anew", [])):
         scratch = home / way.replace(" ", "-")
-        with Launched(_command(case, home, timeout, *more), mark, scratch) as launched:
+        with Launched(_command(case, home, _PATIENT, *more), mark, scratch) as launched:
             launched.ended_within(limit)
             if result := _result(launched, home):
                 trial.resumed = way
