@@ -70,10 +70,7 @@ def _beside_twin(run: Result, undisturbed: Result) -> str:
     if (shape := run.steps["arms"].shape) != undisturbed.steps["arms"].shape:
         return f"arms of shape {shape}"
     parted = run.document["first_difference"]
-    if parted is not None:
-        return "" if parted["gap"] < _NEAR else f"parts from its twin: {parted}"
-    further = run.document["further_arms"]
-    return f"{further} contexts with a further arm, and no near tie" if further else ""
+    return "" if parted is None or parted["gap"] < _NEAR else f"parts from its twin: {parted}"
 
 
 def _beside_policy(run: Result, _: Result) -> str:

@@ -131,6 +131,9 @@ def play(
             trial.orphans = launched.orphans(case.nodes) if trial.ended else []
             trial.litter = launched.litter() if trial.ended else []
             trial.said = launched.said()
+            if _only_python(trial.said):
+                moment += _PAUSE[1]
+                continue
             result = _result(launched, home)
         _judge_words(trial, fault, {*case.nodes, *beside.roles, DEALER} - {*trial.names})
         trial.harmed = result is None
@@ -141,7 +144,7 @@ def play(
         _judge(trial, case, result, beside)
         trial.said = trial.said[-_SAID:]
         return trial
-    trial.wrong.append(f"{role} had ended before the moment in {_ATTEMPTS} runs")
+    trial.wrong.append(f"{role} was not there at the moment in {_ATTEMPTS} runs")
     return trial
 
 
@@ -168,8 +171,15 @@ def _hit(launched: Launched, case: Case, trial: Trial, fault: Fault, pause: floa
     return True
 
 
+def _only_python(said: str) -> bool:
+    """Whether a Ctrl-C came before Python had read the first line of the program."""
+    return "KeyboardInterrupt" in said and "protocols" not in said
+
+
 def _result(launched: Launched, home: Path) -> Result | None:
-    if launched.code != 0:
+    """What a run that ended well printed and wrote; a Ctrl-C may come after that, while Python ends."""
+    late = launched.code == -signal.SIGINT and launched.said("stdout") and "stopped" not in launched.said()
+    if launched.code != 0 and not late:
         return None
     return Result.read(json.loads(launched.said("stdout")), home / "out")
 
