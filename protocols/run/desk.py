@@ -109,7 +109,7 @@ class FileDesk:
     def hear(self, shape: tuple[int, ...]) -> np.ndarray:
         """What the client at the other end said."""
         if self._world is None:
-            self._world = open(os.open(self._pipe, os.O_RDONLY | os.O_NONBLOCK), "rb", buffering=0)
+            self._world = os.fdopen(os.open(self._pipe, os.O_RDONLY | os.O_NONBLOCK), "rb", buffering=0)
         count, raw = 8 * int(np.prod(shape, dtype=np.int64)), b""
         while len(raw) < count:
             if not select.select([self._world], [], [], self._patience)[0]:
