@@ -102,13 +102,12 @@ class Auctioneers:
 
     def sell(self) -> Rounds[Share]:
         """[what the winner of one item saves].  Cost: 10 rounds, and a hop from each bidder and to the seller."""
-        session = self.session
         b = ops.stack((yield tuple(Input(name) for name in self.bidders)))
-        o = yield from ops.argmax(session, b, score_bits=BITS)
-        won = yield from ops.product(session, o, b)
+        o = yield from ops.argmax(self.session, b, score_bits=BITS)
+        won = yield from ops.product(self.session, o, b)
         r = b - won
-        s = yield from ops.argmax(session, r, score_bits=BITS)
-        p = (yield from ops.product(session, s, r)).sum()
+        s = yield from ops.argmax(self.session, r, score_bits=BITS)
+        p = (yield from ops.product(self.session, s, r)).sum()
         winner = (o * np.arange(len(self.bidders))).sum()
         yield Reveal(ops.stack([winner, p]), to=SELLER, what="winner and price", why="the item is sold")
         return won.sum() - p

@@ -163,9 +163,12 @@ def stop(children: Sequence[Child]) -> None:
             child.wait(deadline - time.monotonic())
 
 
-def watch(children: Sequence[Child], parties: int, *, grace: float, limit: float | None) -> None:
-    """Wait until all have ended; once one has failed the others have `grace` seconds.  Raises the failure to blame."""
-    started, failed_at = time.monotonic(), None
+def watch(children: Sequence[Child], parties: int, *, grace: float, linger: float, limit: float | None) -> None:
+    """Wait until all have ended; once one has failed the others have `grace` seconds.  Raises the failure to blame.
+
+    linger: seconds that clients have once all parties have ended well.
+    """
+    started, failed_at, left_at = time.monotonic(), None, None
     while any(child.poll() is None for child in children):
         now = time.monotonic()
         _raise_broken(children)
@@ -173,11 +176,19 @@ def watch(children: Sequence[Child], parties: int, *, grace: float, limit: float
             failed_at = now
         if failed_at is not None and now - failed_at > grace:
             break
+        if left_at is None and all(child.poll() == 0 for child in children[:parties]):
+            left_at = now
+        running = [child for child in children if child.poll() is None]
+        if running and failed_at is None and left_at is not None and now - left_at > linger:
+            hangs = running[0]
+            raise ProcessFailed(
+                f"{hangs.name} was silent for {linger:g} s after all parties had ended: it hangs",
+                name=hangs.name, node=hangs.node, code=-signal.SIGKILL,
+            )  # fmt: skip
         if limit is not None and now - started > limit:
             if failed_at is not None:
                 break
-            running = ", ".join(child.name for child in children if child.poll() is None)
-            raise ConfigError(f"stopped after {limit:g} s: {running} still ran")
+            raise ConfigError(f"stopped after {limit:g} s: {', '.join(child.name for child in running)} still ran")
         time.sleep(0.01)
     _raise_broken(children)
     failures = [child for child in children if child.poll() not in (None, 0)]

@@ -120,6 +120,7 @@ def launch(
     clients: Mapping[str, Sequence[str]] | None = None,
     environment: Mapping[str, str] | None = None,
     timeout: float = DEFAULT_TIMEOUT,
+    linger: float = DEFAULT_TIMEOUT,
     limit: float | None = None,
     output: Callable[[str, str], None] | None = None,
     started: Callable[[list[int]], None] | None = None,
@@ -130,7 +131,7 @@ def launch(
     output(name, line) receives each line a process prints, one at a time; without it the first party's are printed.
     Lines on stderr that begin with "note: " are passed on at once.  `started` is told the process ids.  The first
     failure ends all, and is raised once as `ProcessFailed`, in the words of that process.
-    limit: seconds after which all are stopped.
+    linger: seconds that clients have once all parties have ended.  limit: seconds after which all are stopped.
     """
     if parties < 2:
         raise ConfigError(f"secret sharing needs at least 2 parties, not {parties}")
@@ -170,7 +171,7 @@ def launch(
             sock.close()
         if started is not None:
             started([child.process.pid for child in children])
-        watch(children, parties, grace=_GRACE, limit=limit)
+        watch(children, parties, grace=_GRACE, linger=linger, limit=limit)
 
 
 def _names(parties: Sequence[str] | None, count: int, clients: Sequence[str]) -> tuple[str, ...]:

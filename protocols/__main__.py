@@ -4,10 +4,21 @@ from __future__ import annotations
 
 import sys
 
-from .cli import COMMANDS, main
+
+def main() -> None:
+    """The `masked` command, which takes a while to load: Ctrl-C ends it then as at any other time."""
+    try:
+        from .cli import COMMANDS
+        from .cli import main as masked
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        raise SystemExit(130) from None
+    arguments = sys.argv[1:]
+    bare = sys.argv[0].endswith("__main__.py") and arguments and not arguments[0].startswith("-")
+    if bare and arguments[0] not in COMMANDS:
+        arguments = ["run", *arguments]
+    masked(arguments)
+
 
 if __name__ == "__main__":
-    arguments = sys.argv[1:]
-    if arguments and arguments[0] not in COMMANDS and not arguments[0].startswith("-"):
-        arguments = ["run", *arguments]
-    main(arguments)
+    main()

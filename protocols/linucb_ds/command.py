@@ -120,7 +120,7 @@ def add_problem(parser: argparse.ArgumentParser, program: str) -> None:
     game.add_argument("--dim", type=int, help="latent dimensions (5; of the movies' graph 10)")
     game.add_argument("--arms", type=int, default=50, help="how many, where --data makes them (50)")
     game.add_argument(
-        "--user", type=int, default=0, help="whose ratings theta stands for; of normal arms, their seed (0)"
+        "--user", type=int, default=0, help="user whose ratings define theta; the seed with --data normal (default: 0)"
     )
     if program == SPECTRAL:
         game.add_argument("--neighbours", type=int, default=10, help="nearest arms that each is joined to (10)")

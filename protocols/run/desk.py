@@ -6,6 +6,8 @@ process it is a list; between processes of one machine, a pipe in the run's fold
 
 from __future__ import annotations
 
+import os
+import select
 from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -17,6 +19,7 @@ from mpc.errors import PeerLost
 
 from .notes import notes_of
 from .program import Arrays
+from .sources import before
 
 State = Callable[[], Arrays]
 
@@ -63,18 +66,19 @@ class FileDesk:
     """A client in a process of its own.
 
     keeps: called after each decision with the state; says whether to stop.  notes: the file of this run's notes.
-    pipe: to or from another client; others: the node and name of each other one.
+    pipe: to or from another client; others: the node and name of each other one.  timeout: of one who is silent there.
     """
 
     def __init__(
         self, *, start: int, kept: Arrays | None, keeps: Callable[[int, State], bool] | None, notes: Path | None,
-        pipe: Path, others: Sequence[tuple[int, str]],
+        pipe: Path, others: Sequence[tuple[int, str]], timeout: float,
     ) -> None:  # fmt: skip
         self.start, self.kept = start, kept
         self.stopped = False
         self._keeps, self._notes, self._pipe, self._others = keeps, notes, pipe, others
         self._log: IO[bytes] | None = None
         self._world: IO[bytes] | None = None
+        self._patience, self._usual = 3.0 * timeout, before(timeout)  # all others may still be starting
 
     def here(self, done: int, state: State) -> bool:
         """Keep the state where it is due."""
@@ -105,11 +109,16 @@ class FileDesk:
     def hear(self, shape: tuple[int, ...]) -> np.ndarray:
         """What the client at the other end said."""
         if self._world is None:
-            self._world = self._pipe.open("rb")
-        count = 8 * int(np.prod(shape, dtype=np.int64))
-        raw = self._world.read(count)
-        if len(raw) < count:
-            raise self._gone()
+            self._world = os.fdopen(os.open(self._pipe, os.O_RDONLY | os.O_NONBLOCK), "rb", buffering=0)
+        count, raw = 8 * int(np.prod(shape, dtype=np.int64)), b""
+        while len(raw) < count:
+            if not select.select([self._world], [], [], self._patience)[0]:
+                node, name = self._others[0]
+                raise PeerLost(f"{name} was silent for {self._patience:g} s: it hangs", peer=node)
+            if not (more := self._world.read(count - len(raw))):
+                raise self._gone()
+            raw += more
+        self._patience = self._usual
         return np.frombuffer(raw, np.int64).reshape(shape)
 
     def close(self) -> None:

@@ -162,7 +162,7 @@ def _play(program: Program[Any], prepared: Prepared, watch: Callable[[int], Any]
     with _dealing(program, prepared) as environment:
         launch_processes(
             [*command, PARTY], program.parties, clients=clients, environment=environment, timeout=PATIENCE,
-            output=StepLines.heard(watch),
+            linger=task.timeout, output=StepLines.heard(watch),
         )  # fmt: skip
 
 

@@ -103,7 +103,7 @@ def computing_party(program: Program[Any], task: Task, folder: Path, party: int,
     """Plays with the others what is left of the run, and keeps its state in between."""
     home = task.keep / home_of(party)
     kept = Checkpoint.load(checkpoint_at(home, task.start)) if task.start else None
-    source = source_for(party, task.material, task.session)
+    source = source_for(party, task.material, task.session, timeout=task.timeout)
     source.want(program.draws(task.start))
     own = {party: own_inputs(folder, home_of(party))}
     stop, tell = Stop(folder, party), StepLines() if party == 0 else None
@@ -199,7 +199,9 @@ def _desk(program: Program[Any], task: Task, folder: Path, role: Role, node: int
 
     others = [(program.parties + at, other.name) for at, other in enumerate(program.roles) if other is not role]
     notes = None if program.notes is None else task.keep / program.notes.notes
-    return FileDesk(start=task.start, kept=kept, keeps=keeps, notes=notes, pipe=folder / PIPE, others=others)
+    return FileDesk(
+        start=task.start, kept=kept, keeps=keeps, notes=notes, pipe=folder / PIPE, others=others, timeout=task.timeout
+    )
 
 
 def _module(name: str, file: str | None) -> Any:

@@ -20,6 +20,7 @@ from mpc.correlations import Correlation, ProductMask
 from mpc.errors import ConfigError, OutOfMaterial
 from mpc.launch import NOTE, own_command
 from mpc.net.channel import adopt, await_parties, call_dealer, listen
+from mpc.net.transport import DEFAULT_TIMEOUT
 from offline import Plan, Store, StoreSource, StreamSource, TrustedDealer, serve
 from offline.plan import describe
 
@@ -118,8 +119,13 @@ class _Timed(TrustedDealer):
         return made
 
 
-def source_for(party: int, material: Path | None, session: str = "local") -> StoreSource | StreamSource:
-    """A networked party's source: its own store below `material`, or the dealer the launcher started."""
+def source_for(
+    party: int, material: Path | None, session: str = "local", *, timeout: float = DEFAULT_TIMEOUT
+) -> StoreSource | StreamSource:
+    """A networked party's source: its own store below `material`, or the dealer the launcher started.
+
+    timeout: of a silent dealer; a party that waits for it says so before its peers, who wait for the party, lose it.
+    """
     if material is not None:
         store = Store(material / f"party-{party}")
         warm_up(store.plan.items)
@@ -135,7 +141,12 @@ def source_for(party: int, material: Path | None, session: str = "local") -> Sto
     plan = Plan.load(Path(where.plan))
     warm_up(plan.items)
     channel = call_dealer(party, where.address, bytes.fromhex(where.token))
-    return StreamSource(plan, channel, party=party)
+    return StreamSource(plan, channel, party=party, timeout=before(timeout))
+
+
+def before(timeout: float) -> float:
+    """Seconds to wait for one whom others wait for through us: less than they wait, within a launcher's grace."""
+    return max(0.8 * timeout, timeout - 2.0)
 
 
 def check_material(material: Path, session: str, plan: Plan, steps: int, *, run: str, cure: str) -> None:

@@ -151,7 +151,7 @@ class _Beside:
 
 
 def arms_of(options: Namespace) -> BernoulliArms:
-    """Those of the file, or ten that come along."""
+    """Those of the file, or ten built-in ones."""
     if options.arms_file is None:
         return DEFAULT_ARMS
     try:

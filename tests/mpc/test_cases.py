@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from protocols.bench.cases import Case, argmax_case, cases
 
 from mpc import ops
 from mpc.rounds import together
-from protocols.bench.cases import Case, argmax_case, cases
 
 Fixture = Callable[..., Any]
 

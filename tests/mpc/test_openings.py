@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from protocols.bench.cases import Case, cases
 
 from mpc import Open, ops, ring
 from mpc.correlations import LookupMask, SignTables
@@ -19,7 +20,6 @@ from mpc.curves import Reciprocal, Table
 from mpc.ops import Lines
 from mpc.rounds import Rounds
 from offline import InsecureSeededDealer
-from protocols.bench.cases import Case, cases
 
 Fixture = Callable[..., Any]
 ULP = 2.0**-20

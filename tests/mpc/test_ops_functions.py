@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from protocols.bench.cases import on_grid
 
 from mpc import RangeError, Session, ops
-from protocols.bench.cases import on_grid
 
 Fixture = Callable[..., Any]
 ULP = 2.0**-20

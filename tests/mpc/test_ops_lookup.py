@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from protocols.bench.cases import on_grid
 
 from mpc import RangeError, ops
 from mpc.curves import Curve, Exponential, InverseSquareRoot, Reciprocal, SquareRoot, Table, indicator
 from mpc.ops import Lines
-from protocols.bench.cases import on_grid
 
 Fixture = Callable[..., Any]
 

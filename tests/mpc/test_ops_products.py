@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import mutually_broadcastable_shapes
+from protocols.bench.cases import on_grid
 
 from mpc import Session, ops
 from mpc.ring import FRACTION_BITS as F
 from mpc.rounds import Rounds
 from mpc.share import Share
-from protocols.bench.cases import on_grid
 
 Fixture = Callable[..., Any]
 

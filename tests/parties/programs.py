@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from protocols.bench.cases import cases
 
 from mpc import ops
 from mpc.errors import RangeError
@@ -17,7 +18,6 @@ from mpc.prg import KEY_BYTES, Prg
 from mpc.rounds import Open, Reveal
 from mpc.session import Session
 from offline import InsecureSeededDealer
-from protocols.bench.cases import cases
 
 Program = Callable[[Session], Any]
 

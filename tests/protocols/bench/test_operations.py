@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from protocols.bench.cases import cases
+
 from protocols.bench.measure import Row
 from protocols.bench.ops import GOALS, as_json, as_markdown, missed
 

@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from protocols.ppcb.launched import Launch, launched, plan_of
+from protocols.ppcb.roles import Task, payer
 
 from mpc import ConfigError
 from mpc.errors import MaskedError
 from mpc.ledger import Entry
 from offline import Plan, inspect
-from protocols.ppcb.launched import Launch, launched, plan_of
 from protocols.ppcb.program import PAYER, PULLER
 from protocols.ppcb.report import text
-from protocols.ppcb.roles import Task, payer
 from protocols.ppcb.run import Run
 from protocols.ppcb.settings import Division, Policy, Settings, Variant
 from protocols.run.checkpoint import Checkpoint, checkpoint_at, checkpoints

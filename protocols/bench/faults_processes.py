@@ -1,0 +1,161 @@
+"""A launched command seen from outside: its processes in /proc, what it said, what it left.
+
+Knows Linux and two things about a launch: a role's environment has its place, and the dealer's command line says so.
+Every process that a launch started, however deep and whoever its parent is by now, is known by a mark in its
+environment.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+MARK = "FAULTS_MARK"
+DEALER = "the dealer"
+_PLACE = "MASKED_PLACE"
+_POLL = 0.02
+
+
+@dataclass(frozen=True)
+class Process:
+    """One process of a launch.  names: as whom an error may name it; without any it is no role."""
+
+    pid: int
+    names: tuple[str, ...]
+    command: str
+
+    @property
+    def name(self) -> str:
+        """What it is called in reports."""
+        return self.names[0] if self.names else self.command
+
+    def hit(self, how: signal.Signals) -> None:
+        """Send it a signal, if it is still there."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, how)
+
+
+def processes(mark: str, nodes: Sequence[str] = ()) -> list[Process]:
+    """All processes alive whose mark begins so, roles in the order of their nodes.
+
+    nodes: what the roles are called, where their places do not say it.
+    """
+    found = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdecimal():
+            with contextlib.suppress(OSError):  # it has ended meanwhile, or is somebody else's
+                environment = _fields((folder / "environ").read_bytes())
+                values = dict(field.partition("=")[::2] for field in environment)
+                if values.get(MARK, "").startswith(mark):
+                    command = _fields((folder / "cmdline").read_bytes())
+                    found.append(_process(int(folder.name), command, values.get(_PLACE), nodes))
+    return [process for _, process in sorted(found, key=lambda pair: (pair[0], pair[1].pid))]
+
+
+def _process(pid: int, command: list[str], place: str | None, nodes: Sequence[str]) -> tuple[int, Process]:
+    node, names = len(nodes) + 1, tuple[str, ...]()
+    if "dealer" in command:
+        node, names = len(nodes), (DEALER,)
+    elif place is not None:
+        node, names = _named(json.loads(place), nodes)
+    return node, Process(pid, names, " ".join(command))
+
+
+def _named(place: Mapping[str, object], nodes: Sequence[str]) -> tuple[int, tuple[str, ...]]:
+    """A role's node, and its names: as its place has it, and as the case has it."""
+    node = int(str(place["node"]))
+    told = place.get("names") or ()
+    own = [str(told[node])] if isinstance(told, list) and node < len(told) else []
+    known = [nodes[node]] if node < len(nodes) else [] if own else [f"node {node}"]
+    return node, tuple(dict.fromkeys([*own, *known]))
+
+
+def _fields(raw: bytes) -> list[str]:
+    return raw.decode(errors="replace").rstrip("\0").split("\0")
+
+
+class Launched:
+    """A launcher and its processes, until the `with` is left: then none is alive."""
+
+    def __init__(self, command: Sequence[str], mark: str, scratch: Path) -> None:
+        """scratch: a folder for what it says, and for what it writes to the place of temporary files."""
+        self.mark, self._scratch, self._temporary = mark, scratch, scratch / "tmp"
+        self._temporary.mkdir(parents=True, exist_ok=True)
+        with (scratch / "stdout").open("wb") as out, (scratch / "stderr").open("wb") as err:
+            self._process = subprocess.Popen(
+                command, env={**os.environ, MARK: mark, "TMPDIR": str(self._temporary)}, stdin=subprocess.DEVNULL,
+                stdout=out, stderr=err, start_new_session=True, preexec_fn=_interruptible,  # noqa: PLW1509 - it takes no lock
+            )  # fmt: skip
+        self._started = time.monotonic()
+
+    def __enter__(self) -> Launched:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        end_all(self.mark)
+        self._process.wait()
+
+    @property
+    def code(self) -> int | None:
+        """The launcher's exit code, once it has ended."""
+        return self._process.poll()
+
+    @property
+    def seconds(self) -> float:
+        """Since the start."""
+        return time.monotonic() - self._started
+
+    def interrupt(self) -> None:
+        """Ctrl-C, for the launcher alone: its processes have sessions of their own."""
+        if self.code is None:
+            self._process.send_signal(signal.SIGINT)
+
+    def ended_within(self, seconds: float) -> bool:
+        """Wait so long for the launcher's end."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(max(0.0, seconds))
+        return self.code is not None
+
+    def find(self, name: str, nodes: Sequence[str]) -> Process | None:
+        """The process of a role, as soon as there is one; None when the launcher ends first."""
+        while self.code is None:
+            for process in processes(self.mark, nodes):
+                if name in process.names:
+                    return process
+            time.sleep(_POLL)
+        return None
+
+    def orphans(self, nodes: Sequence[str], patience: float = 5.0) -> list[str]:
+        """Which processes outlive the launcher by so many seconds."""
+        deadline = time.monotonic() + patience
+        while (alive := processes(self.mark, nodes)) and time.monotonic() < deadline:
+            time.sleep(_POLL)
+        return [process.name for process in alive]
+
+    def said(self, stream: str = "stderr") -> str:
+        """All of its stderr, or its stdout; a line of progress that is written over is a line."""
+        return (self._scratch / stream).read_text(errors="replace").replace("\r", "\n")
+
+    def litter(self) -> list[str]:
+        """Temporary files that are still there."""
+        return sorted(str(path.relative_to(self._temporary)) for path in self._temporary.rglob("*") if path.is_file())
+
+
+def end_all(mark: str) -> None:
+    """Kill every process whose mark begins so, those too that they start meanwhile."""
+    while alive := processes(mark):
+        for process in alive:
+            process.hit(signal.SIGKILL)
+        time.sleep(_POLL)
+
+
+def _interruptible() -> None:
+    """A shell starts what stands in the background with SIGINT ignored; a launcher at a terminal has it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
