@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from parties.processes import free_port
 from protocols.ppcb.torchrun import one_voice, reported
 
 from mpc import ConfigError
