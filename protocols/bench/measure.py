@@ -12,13 +12,12 @@ from pathlib import Path
 
 import numpy as np
 
+from mpc.cases import Case
 from mpc.correlations import Correlation, layout
 from mpc.net.transport import Stamp
 from mpc.rounds import Open, Rounds
 from mpc.session import Session
 from offline import InProcessDealer, Plan, Recorder, TrustedDealer, deal
-
-from .cases import Case
 
 WARM_UPS = 3
 

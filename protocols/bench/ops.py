@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from mpc.cases import Case, cases
 from mpc.errors import ConfigError
 from mpc.launch import launch
 from mpc.session import Session
@@ -21,7 +22,6 @@ from mpc.tables import markdown
 from offline import deal
 
 from . import peer
-from .cases import Case, cases
 from .measure import WARM_UPS, Prepared, Row, plan_case, time_case, time_dealing, time_plain
 from .report import Page, head, ratio, say
 

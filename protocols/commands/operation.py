@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from mpc.cases import Case, argmax_case, cases
 from mpc.errors import ConfigError
 from mpc.launch import join, launch, own_command, place
 from mpc.rounds import Reveal, Rounds
@@ -21,7 +22,6 @@ from mpc.session import Session
 from mpc.share import Share
 from offline import InProcessDealer
 
-from ..bench.cases import Case, argmax_case, cases
 from ..bench.measure import plan_case
 from ..run.command import check_parties, natural
 from ..run.progress import Progress

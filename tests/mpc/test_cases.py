@@ -10,6 +10,7 @@ import pytest
 from protocols.bench.cases import Case, argmax_case, cases
 
 from mpc import ops
+from mpc.cases import Case, argmax_case, cases
 from mpc.rounds import together
 
 Fixture = Callable[..., Any]

@@ -15,6 +15,7 @@ import pytest
 from protocols.bench.cases import Case, cases
 
 from mpc import Open, ops, ring
+from mpc.cases import Case, cases
 from mpc.correlations import LookupMask, SignTables
 from mpc.curves import Reciprocal, Table
 from mpc.ops import Lines

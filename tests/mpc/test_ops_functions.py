@@ -13,6 +13,7 @@ import pytest
 from protocols.bench.cases import on_grid
 
 from mpc import RangeError, Session, ops
+from mpc.cases import on_grid
 
 Fixture = Callable[..., Any]
 ULP = 2.0**-20

@@ -10,6 +10,7 @@ import pytest
 from protocols.bench.cases import on_grid
 
 from mpc import RangeError, ops
+from mpc.cases import on_grid
 from mpc.curves import Curve, Exponential, InverseSquareRoot, Reciprocal, SquareRoot, Table, indicator
 from mpc.ops import Lines
 

@@ -13,6 +13,7 @@ from hypothesis.extra.numpy import mutually_broadcastable_shapes
 from protocols.bench.cases import on_grid
 
 from mpc import Session, ops
+from mpc.cases import on_grid
 from mpc.ring import FRACTION_BITS as F
 from mpc.rounds import Rounds
 from mpc.share import Share

@@ -15,6 +15,7 @@ from offline_parties import plan_of, step_plan, steps
 from offline_samples import CUBES, ITEMS, RECIPROCAL, name
 from protocols.bench.cases import Case, cases
 
+from mpc.cases import Case, cases
 from mpc.correlations import (
     ChoiceNoise,
     Correlation,

@@ -12,6 +12,7 @@ import numpy as np
 from protocols.bench.cases import cases
 
 from mpc import ops
+from mpc.cases import cases
 from mpc.errors import RangeError
 from mpc.net.transport import Transport
 from mpc.prg import KEY_BYTES, Prg

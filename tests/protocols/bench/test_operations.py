@@ -8,8 +8,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from protocols.bench.cases import cases
-
+from mpc.cases import cases
 from protocols.bench.measure import Row
 from protocols.bench.ops import GOALS, as_json, as_markdown, missed
 

@@ -23,7 +23,8 @@ from protocols.ppcb.program import PAYER, PULLER, Decision, State, decide, learn
 from protocols.ppcb.replay import choices
 from protocols.ppcb.run import Bandit, Owners, Run, twin_of
 from protocols.ppcb.settings import Settings
-from protocols.run import folder, simulate as simulation_of_any
+from protocols.run import folder
+from protocols.run import simulate as simulation_of_any
 from protocols.run.checkpoint import Checkpoint
 from protocols.run.dealer import MeteredDealer
 from protocols.run.desk import MemoryDesk, World
