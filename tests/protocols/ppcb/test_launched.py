@@ -154,7 +154,7 @@ def test_parties_that_kept_different_steps_go_on_from_one_they_share(tmp_path: P
             kept.unlink()
     with pytest.raises(
         ConfigError,
-        match=r"there is no checkpoint in .*: the run reached its end, or never started; run without --resume",
+        match="the run reached its end, or never started; run without --resume",
     ):
         launch(given, 2, 24, tmp_path, resume=True)
 
@@ -174,7 +174,7 @@ def test_a_payer_whose_puller_left_says_so(tmp_path: Path) -> None:
     """The pipe between them ends: the payer is a witness, with a line and no traceback."""
     pipe, given = tmp_path / "world", settings(replicas=1)
     pipe.write_bytes(b"")
-    desk = FileDesk(start=0, kept=None, keeps=None, notes=None, pipe=pipe, others=[(2, PULLER)])
+    desk = FileDesk(start=0, kept=None, keeps=None, notes=None, pipe=pipe, others=[(2, PULLER)], timeout=20.0)
     with pytest.raises(MaskedError, match="puller"):
         next(payer(np.zeros((3, 1, 1, 4)), given, desk))
 
@@ -294,11 +294,11 @@ def test_a_run_that_goes_on_with_material_has_other_coins(tmp_path: Path, capsys
     ("options", "words"),
     [
         ("--steps 20000", ("item 2 of its step is TruncationMask(shape=(36,), bits=20), of this one TruncationMask",
-                           "(20,000 steps, 25 state bits and no refresh)", "--eps 0.2 --steps 20000 -o plan.json'",
+                           "(20,000 steps, 25 state bits and no refresh)", "--eps 0.2 --parties 2 --steps 20000 -o plan.json'",
                            "deal plan.json --steps 20000 --out")),
-        ("--steps 8 --delay 1", ("of this one ProductMask", "--eps 0.2 --delay 1 --steps 8 -o plan.json'")),
+        ("--steps 8 --delay 1", ("of this one ProductMask", "--eps 0.2 --delay 1 --parties 2 --steps 8 -o plan.json'")),
         ("--steps 8 --parties 3", ("it has 2 parties, this one 3",)),
-        ("--steps 8 --replicas 2", ("--replicas 2 --steps 8",)),
+        ("--steps 8 --replicas 2", ("--replicas 2 --parties 2 --steps 8",)),
         ("--steps 2000", ("16 steps of 'ppcb' are left, 2000 wanted",)),
         ("--steps 8 --session other", ("was dealt for session 'local', this is 'other'",)),
     ],
@@ -321,9 +321,9 @@ def test_a_plan_for_a_long_run_has_its_state_bits(tmp_path: Path, capsys: Output
     bandit = ("offline", "plan", "ppcb", "--arms", "4", "--dim", "8", "--parties", "2", "--eps", "0.2")
     digests = []
     for steps, words in (
-        ("500", "a run of 500 steps has 20 state bits and no refresh: it draws 500 steps"),
-        ("20000", "a run of 20,000 steps has 25 state bits and no refresh: it draws 20,000 steps"),
-        ("200000", "a run of 200,000 steps has 30 state bits and no refresh"),
+        ("500", "a run of 500 steps, 20 state bits and no refresh draws 500 steps"),
+        ("20000", "a run of 20,000 steps, 25 state bits and no refresh draws 20,000 steps"),
+        ("200000", "a run of 200,000 steps, 30 state bits and no refresh"),
     ):
         code, said, _ = masked(capsys, *bandit, "--steps", steps, "-o", str(tmp_path / "plan.json"))
         assert code == 0 and words in said and "masked offline deal" in said
@@ -332,7 +332,7 @@ def test_a_plan_for_a_long_run_has_its_state_bits(tmp_path: Path, capsys: Output
         assert digests[-1] == plan_of(given, 2).plan.digest
     assert len(set(digests)) == 3
     _, said, _ = masked(capsys, *bandit, "--refresh", "7", "--steps", "20", "-o", str(tmp_path / "plan.json"))
-    assert "20 state bits and a refresh every 7 decisions: it draws 3 steps of this plan" in said
+    assert "20 state bits and a refresh every 7 decisions draws 3 steps of this plan" in said
     code, _, complained = masked(capsys, *bandit, "--steps", "0")
     assert code == 2 and "at least 1 step, not 0" in complained
 
