@@ -29,9 +29,10 @@ from ..ppcb.program import PAYER, PULLER
 from ..ppcb.roles import PIPE
 from ..ppcb.settings import Settings
 from ..ppcb.simulate import Simulation, episodes_of
+from ..run.exits import say
 from . import peer
 from .measure import dealt, time_dealing
-from .report import Page, head, ratio, say
+from .report import Page, head, ratio
 
 DIM = 20
 # (parties, arms) -> times faster than CrypTen 0.4.1's step in the same run

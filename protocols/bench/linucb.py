@@ -25,8 +25,9 @@ from ..linucb_ds.mpc.roles import draws_of
 from ..linucb_ds.mpc.run import Run
 from ..linucb_ds.mpc.settings import Settings
 from ..linucb_ds.mpc.simulate import plan_of
+from ..run.exits import say
 from .measure import dealt, time_dealing
-from .report import Page, head, say
+from .report import Page, head
 
 PARTIES = 2
 # (dim, arms, key bits) -> milliseconds a pull that classic has to stay below: the published code's, over the goal

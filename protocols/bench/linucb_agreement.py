@@ -29,8 +29,7 @@ from ..linucb_ds.classic.run import play_classic
 from ..linucb_ds.mpc.replay import replayed
 from ..linucb_ds.mpc.settings import Settings
 from ..linucb_ds.mpc.simulate import Simulation
-from ..run.exits import exit_codes
-from .report import say
+from ..run.exits import exit_codes, say
 
 SIZES = ((3, 15), (5, 50), (18, 6))
 PARTIES = 2

@@ -13,6 +13,11 @@ from collections.abc import Iterator
 from mpc.errors import MaskedError
 
 
+def say(line: str) -> None:
+    """On stderr, at once."""
+    print(line, file=sys.stderr, flush=True)
+
+
 @contextlib.contextmanager
 def exit_codes(
     *mistakes: type[Exception], place: str = "choose a place that can be used", stopped: str = "stopped"
@@ -25,19 +30,15 @@ def exit_codes(
     except BrokenPipeError:
         _leave(0)
     except users as error:
-        _say(f"error: {error}")
+        say(f"error: {error}")
         raise SystemExit(2) from None
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        _say(f"error: {where}{error.strerror or error}: {place}")
+        say(f"error: {where}{error.strerror or error}: {place}")
         _leave(2)
     except KeyboardInterrupt:
-        _say(stopped)
+        say(stopped)
         raise SystemExit(130) from None
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
 
 
 def _leave(code: int) -> None:
