@@ -13,7 +13,8 @@ import pytest
 from bandits.samba import NAMES
 from offline import Plan
 from protocols.run.folder import reserved
-from protocols.samba.command import add_game, planned
+from protocols.run.command import planned
+from protocols.samba.command import Samba
 
 from ..harness import Output, awaited, document, masked, refused, started
 
@@ -50,7 +51,7 @@ MISTAKES: list[tuple[str, str]] = [
     ("--resume --out nowhere", "there is no checkpoint in nowhere"),
     ("--mode classic --resume --out nowhere", "there is no run in nowhere"),
     ("--checkpoint-every 0", "at least 1 pull between checkpoints, not 0"),
-    ("--plot curve.pdf", "name a file that ends in .png"),
+    ("--plot curve.txt", "a picture ends in .png, .svg, .pdf, .jpg, not as 'curve.txt' does"),
     ("--out file", "choose a place that can be used"),
 ]
 
@@ -169,9 +170,10 @@ def test_help_teaches(capsys: Output) -> None:
 def test_a_plan_is_what_a_step_draws(here: Path, capsys: Output) -> None:
     """From the options of a run; a launch takes its material."""
     parser = argparse.ArgumentParser()
-    add_game(parser)
+    Samba().add_problem(parser)
+    parser.set_defaults(out="plan.json", seed=0, mode="mpc")
     pairs, twice = (
-        planned(parser.parse_args(["--arms-file", "means.txt", "--budget", "12", "--policy", name]))
+        planned(Samba(), parser.parse_args(["--arms-file", "means.txt", "--budget", "12", "--policy", name]))
         for name in ("ucb", "pursuit")
     )
     assert 0 < pairs.step_bytes < twice.step_bytes

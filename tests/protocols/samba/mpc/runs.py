@@ -70,9 +70,7 @@ def played(arms: BernoulliArms, policy: str, budget: int, *, seed: int = 1, part
     return simulate(arms, Settings(policy, len(arms), budget, **more), parties=parties, seed=seed)
 
 
-def simulation(
-    policy: str, arms: int, budget: int, *, seed: int = 1, parties: int = 2, **more: Any
-) -> Simulation[Run]:
+def simulation(policy: str, arms: int, budget: int, *, seed: int = 1, parties: int = 2, **more: Any) -> Simulation[Run]:
     listener = more.pop("listener", None)
     settings = Settings(policy, arms, budget, **more)
     return Simulation(Federation(settings, parties, seed, rising(arms)), seed=seed, listener=listener)
