@@ -129,7 +129,8 @@ def test_text_and_files(here: Path, capsys: Output) -> None:
     kept = json.loads((here / "runs/samba/result.json").read_text())
     assert kept["options"]["plot"] == "curve.png" and len(kept["ledger"]) == 11
     assert (here / "curve.png").read_bytes().startswith(b"\x89PNG")
-    assert [path.name for path in (here / "runs/samba").rglob("*") if path.is_file()] == ["result.json"]
+    files = sorted(path.name for path in (here / "runs/samba").rglob("*") if path.is_file())
+    assert files == ["result.json", "reward.png"]
 
 
 @pytest.mark.parametrize("words", ["--arms-file one.txt --budget 4", "--arms-file means.txt --budget 4"])
@@ -149,8 +150,8 @@ def test_a_mistake_is_one_line_with_the_cure(words: str, said: str, here: Path, 
     [
         ("--hosts 11", "10 owners play in 1 to 10 processes, not in 11"),
         ("--hosts 0", "10 owners play in 1 to 10 processes, not in 0"),
-        ("--mode classic --hosts 2", "--hosts and --material are of --mode mpc"),
-        ("--material nowhere", "there is no material in nowhere: deal it with 'masked offline deal'"),
+        ("--mode classic --hosts 2", "--hosts is of --mode mpc: in the published protocol each owner is alone"),
+        ("--material nowhere", "there is no store at nowhere/party-0: deal one with 'masked offline deal'"),
         ("--material nowhere --plot curve.png", "--plot draws the reference"),
         ("--timeout 0", "timeout"),
     ],
