@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from protocols.run.again import beyond, note_again
 
 from mpc import ConfigError
+from protocols.run.notes import beyond, note_again
 from protocols.run.stopping import Stop, ask_to_stop, stopped_at
 
 LIMIT = 20.0
