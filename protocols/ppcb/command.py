@@ -68,7 +68,6 @@ class PPCB(System):
         made = Bandit.on(
             environment, settings_of(options), parties=options.parties, steps=options.steps, seed=options.seed
         )
-        made.world.check_bound(options.parties)
         made.options = options_of(options)
         return made
 

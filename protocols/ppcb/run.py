@@ -55,6 +55,7 @@ class Bandit(Program["Run"]):
         settings = settings.for_run(parties, steps)
         check_memory(settings, steps)
         world = World(episodes_of(environment, settings, steps, seed), settings)
+        world.check_bound(parties)
         return cls(settings, parties, steps, seed=seed, data=environment.name, world=world)
 
     @property
@@ -112,11 +113,12 @@ class Bandit(Program["Run"]):
         if ended.coins is not None:
             blocks = range(-(-ended.done // ended.coins.per_block))
             coins = choices(ended.coins.key, ended.items, blocks, steps=ended.coins.per_block)
+        hosted = len(next(iter(ended.parties.values()))) == self.parties
         further = ended.again * given.replicas * given.batch
         return Run(
             given, self.parties, self.seed, self.data, *compared(given, self.world, arms, coins), ended,
             baselines_of(self.world.episodes, ended.done * given.batch), further, ended.most,
-            {name: _joined(words) for name, words in ended.parties.items() if len(words) == self.parties},
+            {name: _joined(words) for name, words in ended.parties.items() if hosted and "unpaid" not in name},
         )  # fmt: skip
 
     @property

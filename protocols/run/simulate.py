@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from mpc.errors import ConfigError
 from mpc.exchange import Listener
 from mpc.session import Session
 
@@ -146,7 +147,7 @@ def simulate(program: Program[R], *, seed: int, keep: Keep | None = None, watch:
 
 def _check(kept: Checkpoint, program: Program[Any]) -> None:
     if kept.facts.get("role") != _ROLE:
-        raise other_run(f"the part of {kept.facts.get('role')} alone")
+        raise ConfigError(f"the checkpoint is of {kept.facts.get('role')} alone: put the simulation's own back")
     if (other := apart(kept.facts, program.facts())) is not None:
         raise other_run(other)
 

@@ -2,21 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from protocols.ppcb.simulate import Simulation, simulate
 
 from bandits.environments import Environment, synthetic_linear
 from bandits.linear import Choice, LinearBandit
 from mpc import Session
+from mpc.client import ClientProgram
 from mpc.rounds import Rounds
 from mpc.share import Share
-from protocols.ppcb.program import Decision, State, decide, learn
+from protocols.ppcb import clients
+from protocols.ppcb.clients import pulled
+from protocols.ppcb.play import Play
+from protocols.ppcb.program import PAYER, PULLER, Decision, State, decide, learn
 from protocols.ppcb.replay import choices
-from protocols.ppcb.run import Run, twin_of
+from protocols.ppcb.run import Bandit, Owners, Run, twin_of
 from protocols.ppcb.settings import Settings
+from protocols.run import folder
+from protocols.run import simulate as simulation_of_any
+from protocols.run.checkpoint import Checkpoint
 from protocols.run.dealer import MeteredDealer
+from protocols.run.desk import MemoryDesk, World
+from protocols.run.folder import Keep
+from protocols.run.launch import Processes
+from protocols.run.launch import launch as launch_any
+from protocols.run.rehearsal import Rehearsed, rehearse
 
 ENVIRONMENT = synthetic_linear(4, 8, rows=400, seed=1)
 SEED = 7
@@ -34,6 +49,87 @@ def name_of(changes: dict[str, Any]) -> str:
 def paying(contexts: np.ndarray, *, arms: int = 4, chance: float = 0.5) -> Environment:
     """An environment of these contexts, in which every arm pays as often."""
     return Environment("given", contexts, np.full((len(contexts), arms), chance))
+
+
+@dataclass(frozen=True)
+class Played:
+    """What happened outside a simulation, decision by decision."""
+
+    contexts: np.ndarray
+    arms: np.ndarray
+    rewards: np.ndarray
+
+
+class Simulation(simulation_of_any.Simulation[Run]):
+    """A simulation of the bandit on an environment."""
+
+    program: Bandit
+    player: Owners
+
+    def __init__(
+        self, environment: Environment, given: Settings, *, parties: int, steps: int, seed: int,
+        kept: Checkpoint | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(Bandit.on(environment, given, parties=parties, steps=steps, seed=seed), seed=seed, kept=kept)
+        self.settings, self.parties, self.decisions = self.program.settings, parties, self.program.decisions
+
+    @property
+    def play(self) -> Play:
+        """All parties' end of the run."""
+        return self.player.play
+
+    @property
+    def world(self) -> Played:
+        """Contexts of all decisions, arms and rewards of those that were made."""
+        world, arms = self.program.world, self.notes
+        return Played(world.contexts, arms, pulled(world.outcomes[: len(arms)], arms))
+
+
+def simulate(
+    environment: Environment, settings: Settings, *, parties: int, steps: int, seed: int,
+    progress: Callable[[Any], bool] | None = None, folder: Path | None = None, every: int = 1 << 30,
+    resume: bool = False,
+) -> Run:  # fmt: skip
+    """All decisions in this process.  progress: is shown the decisions that are `done`, and says whether to go on."""
+    return simulation_of_any.simulate(
+        Bandit.on(environment, settings, parties=parties, steps=steps, seed=seed),
+        seed=seed,
+        keep=None if folder is None else Keep(folder, every, resume),
+        watch=None if progress is None else lambda done: progress(SimpleNamespace(done=done)),
+    )
+
+
+def latest(home: Path) -> Checkpoint:
+    """The last one that a simulation kept there."""
+    return folder.latest(bandit(settings(), 3), home)
+
+
+def bandit(given: Settings, parties: int) -> Bandit:
+    """One that shall play a single decision."""
+    return Bandit.on(ENVIRONMENT, given, parties=parties, steps=given.batch, seed=SEED)
+
+
+def plan_of(given: Settings, parties: int) -> Rehearsed:
+    """What a turn draws and costs."""
+    return rehearse(Bandit(given, parties, given.batch))
+
+
+def launch(given: Settings, parties: int, steps: int, home: Path, **rest: Any) -> Run:
+    """With a process for each role; what it keeps lies in `home`/keep."""
+    scratch = home / f"scratch{len(list(home.iterdir()))}"
+    scratch.mkdir()
+    program = Bandit.on(ENVIRONMENT, given, parties=parties, steps=steps, seed=SEED)
+    keep = Keep(home / "keep", rest.pop("every", 8), rest.pop("resume", False))
+    return launch_any(program, Processes(timeout=20.0), keep=keep, scratch=scratch, **rest)
+
+
+def clients_of(world: clients.World) -> dict[str, ClientProgram]:
+    """A puller and a payer who play all of it in this process."""
+    desk = MemoryDesk(World())
+    return {
+        PULLER: clients.puller(world.settings, len(world), desk),
+        PAYER: clients.payer(world.outcomes, world.settings, desk),
+    }
 
 
 def played(given: Settings, parties: int, steps: int, environment: Environment = ENVIRONMENT, seed: int = SEED) -> Run:

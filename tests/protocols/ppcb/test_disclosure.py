@@ -13,11 +13,11 @@ from mpc.ledger import Entry
 from mpc.rounds import Request
 from protocols.ppcb.clients import World
 from protocols.ppcb.play import Play, split
-from protocols.ppcb.program import PAYER, PULLER
+from protocols.ppcb.program import PULLER
 from protocols.ppcb.settings import Argmax, Division, Policy, Truncation, Variant
 from protocols.run.dealer import MeteredDealer
 
-from .runs import ENVIRONMENT, SEED, Parts, finished, name_of, played, settings
+from .runs import ENVIRONMENT, SEED, Parts, clients_of, finished, name_of, played, settings
 
 CHANGES: list[dict[str, Any]] = [
     {},
@@ -75,9 +75,8 @@ def test_every_opening_is_uniform(changes: dict[str, Any], uniformity: Callable[
     given = settings(replicas=replicas, owners=2, **changes)
     steps = 12 if given.variant is Variant.PUBLISHED else 24
     world = World([ENVIRONMENT.episode(steps, SEED + replica) for replica in range(replicas)], given)
-    clients = {PULLER: world.puller(), PAYER: world.payer()}
     session = Session.simulate(
-        2, MeteredDealer(2, SEED), clients=clients, pair_keys={(0, 1): bytes(16)}, listener=listener
+        2, MeteredDealer(2, SEED), clients=clients_of(world), pair_keys={(0, 1): bytes(16)}, listener=listener
     )
     play = Play(session, given)
     for contexts in world.contexts:

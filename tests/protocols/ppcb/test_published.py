@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from protocols.ppcb.simulate import Simulation
 
 from bandits.environments import synthetic_linear
 from mpc import pairs
@@ -16,7 +15,7 @@ from mpc.prg import KEY_BYTES, Prg
 from protocols.ppcb.program import PULLER
 from protocols.ppcb.settings import Division, Settings, Truncation, Variant
 
-from .runs import ENVIRONMENT, SEED, exact, finished, played, settings, shortfalls
+from .runs import ENVIRONMENT, SEED, Simulation, exact, finished, played, settings, shortfalls
 
 PUBLISHED = Variant.PUBLISHED
 

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import assume
 from hypothesis import given as over
 from hypothesis import strategies as st
-from protocols.ppcb.simulate import Simulation
 
 from bandits.environments import Episode, unit_rows
 from bandits.linear import LinearBandit
@@ -20,12 +19,13 @@ from mpc.errors import MaskedError
 from offline import InsecureSeededDealer
 from protocols.ppcb.clients import World
 from protocols.ppcb.play import Play, feature_blocks, share_contexts, split
-from protocols.ppcb.program import PAYER, PULLER
 from protocols.ppcb.settings import Argmax, Division, Policy, Settings, Truncation, Variant
 
 from .runs import (
     ENVIRONMENT,
     Parts,
+    Simulation,
+    clients_of,
     error,
     finished,
     name_of,
@@ -234,9 +234,7 @@ def test_scores_as_large_as_they_can_be_do_not_wrap(parties: int) -> None:
     episode = Episode(np.concatenate([np.repeat(small, 100, axis=0), unit]), np.ones((101, 1)))
     given = Settings(arms=1, dim=8, owners=parties, division=Division.TABLE_NEWTON, steps=101)
     world = World([episode], given)
-    session = Session.simulate(
-        parties, InsecureSeededDealer(parties, 1), clients={PULLER: world.puller(), PAYER: world.payer()}
-    )
+    session = Session.simulate(parties, InsecureSeededDealer(parties, 1), clients=clients_of(world))
     play, twin, largest = Play(session, given), LinearBandit(1, 1, 8), 0.0
     for contexts in world.contexts:
         play.turn(split(contexts, parties))

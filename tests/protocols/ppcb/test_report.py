@@ -10,21 +10,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 from matplotlib import pyplot as plt
-from protocols.ppcb.plots import reward_curve
-from protocols.ppcb.simulate import simulate
 
 from bandits.environments import Episode
 from mpc import RangeError
 from mpc.correlations import ProductMask, SquareMask
 from mpc.ring import Bilinear
-from protocols.ppcb import plots
-from protocols.ppcb.report import text
+from protocols.ppcb.report import reward_curve, text
 from protocols.ppcb.run import Difference, Run, baselines_of
+from protocols.run import picture
 from protocols.run.checkpoint import checkpoints
 from protocols.run.sources import warm_up
 
 from ..harness import ROOT
-from .runs import ENVIRONMENT, SEED, paying, played, settings
+from .runs import ENVIRONMENT, SEED, paying, played, settings, simulate
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +57,7 @@ def test_baselines_need_no_context() -> None:
 
 def test_the_curve_has_baselines_title_and_axes(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept: list[plt.Figure] = []
-    monkeypatch.setattr(plots.plt, "close", kept.append)
+    monkeypatch.setattr(picture.plt, "close", kept.append)
     reward_curve(run, tmp_path / "curve.png")
     (axes,) = kept[0].axes
     ends = {line.get_label(): float(line.get_ydata()[-1]) for line in axes.lines}
@@ -77,7 +75,8 @@ def test_an_import_is_no_time_of_a_step() -> None:
 import sys
 from bandits.environments import synthetic_linear
 from protocols.ppcb.settings import Settings
-from protocols.ppcb.simulate import Simulation, simulate
+from protocols.run.simulate import Simulation
+from tests.protocols.ppcb.runs import simulate
 
 class Seen(Exception): pass
 

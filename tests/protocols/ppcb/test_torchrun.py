@@ -9,10 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from protocols.ppcb.torchrun import one_voice, reported
 
-from mpc import ConfigError
-from mpc.launch import Place
 from protocols.cli import main
 from protocols.run.folder import reserved
 from tests.parties.processes import free_port
@@ -69,30 +66,3 @@ def test_a_mistake_is_said_by_one_rank_and_at_the_end_of_the_report(tmp_path: Pa
     assert done.returncode != 0 and done.stdout == ""
     assert lines.count(said) == 1 and lines[-2] == f"  traceback : {said}"
     assert "<NO_OTHER_FAILURES>" in done.stderr
-
-
-def test_what_all_ranks_find_rank_0_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The others wait until torchrun ends them, and end in peace; one that is not ended speaks after all."""
-    waited: list[float] = []
-    monkeypatch.setattr("protocols.ppcb.torchrun.time.sleep", waited.append)
-    for node in (0, 1):
-        with pytest.raises(ConfigError, match="wrong"), one_voice(Place(node, 4, "gloo", token="")):
-            raise ConfigError("wrong")
-    assert waited == [10.0]
-
-    def ended(_: float) -> None:
-        raise SystemExit(143)
-
-    monkeypatch.setattr("protocols.ppcb.torchrun.time.sleep", ended)
-    with pytest.raises(SystemExit) as stopped, one_voice(Place(1, 4, "gloo", token="")):
-        raise ConfigError("wrong")
-    assert stopped.value.code == 0
-
-
-def test_what_ends_a_rank_is_left_where_torchrun_looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TORCHELASTIC_ERROR_FILE", str(tmp_path / "error.json"))
-    with pytest.raises(ConfigError), reported():
-        raise ConfigError("a folder is missing: make it")
-    told = json.loads((tmp_path / "error.json").read_text())["message"]
-    assert told["message"] == told["extraInfo"]["py_callstack"] == "error: a folder is missing: make it"
-    assert int(told["extraInfo"]["timestamp"]) > 0

@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from protocols.ppcb.simulate import Simulation
 
 from bandits.data import load
 from bandits.environments import synthetic_linear
 from bandits.linucb import LinUCB
 from protocols.ppcb.settings import Argmax, Division, Policy, Settings, Variant
 
-from .runs import ENVIRONMENT, error, finished, name_of, played, settings, shortfalls, smallest_eigenvalue
+from .runs import ENVIRONMENT, Simulation, error, finished, name_of, played, settings, shortfalls, smallest_eigenvalue
 
 CLOSE = 2.0**-12  # what the scores of 20 bits can tell apart
 ROOT = 1e-3  # the error of a root, times alpha, for each of the two scores that are compared

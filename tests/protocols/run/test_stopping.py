@@ -1,4 +1,4 @@
-"""Owners that are asked to stop end after the same decision, wherever each of them stood; and what counts twice."""
+"""Owners that are asked to stop end after the same decision, wherever each of them stood."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mpc import ConfigError
-from protocols.run.notes import beyond, note_again
 from protocols.run.stopping import Stop, ask_to_stop, stopped_at
 
 LIMIT = 20.0
@@ -67,28 +65,3 @@ def test_nobody_stops_unasked(tmp_path: Path) -> None:
     stop = Stop(tmp_path, 0)
     assert not any(stop.here(done) for done in range(100))
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("spans", "done", "noted", "further", "most"),
-    [
-        ([], 100, 100, 0, 1),
-        ([], 100, 108, 8, 1),
-        ([(50, 75)], 100, 100, 25, 2),
-        ([(50, 100), (60, 70)], 200, 200, 60, 3),
-        ([(50, 100)], 60, 70, 60, 2),
-        ([(96, 100)], 0, 0, 4, 1),
-    ],
-)
-def test_what_was_decided_again_counts_as_often_as_it_was(
-    spans: list[tuple[int, int]], done: int, noted: int, further: int, most: int, tmp_path: Path
-) -> None:
-    for span in spans:
-        note_again(tmp_path, *span)
-    assert beyond(tmp_path, done, noted) == (further, most)
-
-
-def test_damaged_notes_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "again.json").write_text("[[1]]")
-    with pytest.raises(ConfigError, match=r"again\.json is damaged: put it back, or run without --resume"):
-        beyond(tmp_path, 0, 0)
