@@ -24,13 +24,14 @@ from mpc.tables import markdown
 from ..ppcb.program import PAYER, PULLER
 from ..ppcb.run import Bandit
 from ..ppcb.settings import Settings
+from ..run.exits import say
 from ..run.folder import Keep
 from ..run.launch import Processes, prepare
 from ..run.rehearsal import rehearse
 from ..run.simulate import Simulation
 from . import peer
 from .measure import dealt, time_dealing
-from .report import Page, head, ratio, say
+from .report import Page, head, ratio
 
 DIM = 20
 # (parties, arms) -> times faster than CrypTen 0.4.1's step in the same run

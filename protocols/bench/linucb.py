@@ -20,10 +20,11 @@ from mpc.tables import markdown
 from ..linucb_ds.classic.run import play_classic
 from ..linucb_ds.mpc.run import Outsourced, Run
 from ..linucb_ds.mpc.settings import Settings
+from ..run.exits import say
 from ..run.launch import Processes, launch
 from ..run.rehearsal import rehearse
 from .measure import dealt, time_dealing
-from .report import Page, head, say
+from .report import Page, head
 
 PARTIES = 2
 # (dim, arms, key bits) -> milliseconds a pull that classic has to stay below: the published code's, over the goal

@@ -30,9 +30,8 @@ from ..linucb_ds.classic.run import play_classic
 from ..linucb_ds.mpc.replay import replayed
 from ..linucb_ds.mpc.run import Outsourced, pulled
 from ..linucb_ds.mpc.settings import Settings
-from ..run.exits import exit_codes
+from ..run.exits import exit_codes, say
 from ..run.simulate import Simulation
-from .report import say
 
 SIZES = ((3, 15), (5, 50), (18, 6))
 PARTIES = 2

@@ -21,9 +21,10 @@ from mpc.session import Session
 from mpc.tables import markdown
 from offline import deal
 
+from ..run.exits import say
 from . import peer
 from .measure import WARM_UPS, Prepared, Row, plan_case, time_case, time_dealing, time_plain
-from .report import Page, head, ratio, say
+from .report import Page, head, ratio
 
 PeerRow = Mapping[str, Any]
 

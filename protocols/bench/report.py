@@ -8,12 +8,13 @@ from __future__ import annotations
 import argparse
 import os
 import platform
-import sys
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
 import numpy as np
+
+from ..run.exits import say
 
 
 @dataclass(frozen=True)
@@ -51,11 +52,6 @@ def tell(page: Page, options: argparse.Namespace) -> None:
         say(f"written: {place}.json, {place}.md")
     for line in page.missed if not options.quick else []:
         say(f"goal missed: {line}")
-
-
-def say(line: str) -> None:
-    """On stderr, at once."""
-    print(line, file=sys.stderr, flush=True)
 
 
 def machine() -> str:

@@ -21,9 +21,10 @@ from bandits.samba import NAMES, BernoulliArms, SeededCoins, Seeds, by_name, run
 from mpc.tables import markdown
 
 from ..published.sealing import Direction, Seal, fresh_key
+from ..run.exits import say
 from ..samba.classic.run import play_classic
 from . import samba_mpc
-from .report import Page, head, ratio, say
+from .report import Page, head, ratio
 from .samba_mpc import even_arms
 
 PUBLISHED = {"ucb": 0.92, "pursuit": 1.84, "thompson": 1.35}

@@ -14,7 +14,7 @@ def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON document instead of text")
 
 
-def say(
+def answer(
     options: argparse.Namespace, document: dict[str, Any], text: str, *,
     picture: Callable[[Path], None] | None = None, respected: bool = True,
 ) -> None:  # fmt: skip

@@ -20,7 +20,7 @@ from mpc.tables import plain
 from ..linucb_ds.attacks import Attacked, CompFound, classic, hidden, shown
 from ..linucb_ds.command import LINUCB, SPECTRAL, normal_arms
 from ..run.progress import Progress
-from .answer import say
+from .answer import answer
 from .attack import add_kind
 
 _FEWEST_ARMS = 4
@@ -73,7 +73,7 @@ def _attack(program: str, options: argparse.Namespace) -> None:
         "seed": options.seed, "data": "movielens" if options.data_dir is not None else "normal",
         **{head: _summary(found) for head, found in zip(_HEADS, zip(*runs), strict=True)},
     }  # fmt: skip
-    say(options, facts, _text(facts))
+    answer(options, facts, _text(facts))
 
 
 def _problem(program: str, options: argparse.Namespace, seed: int) -> LinearProblem:

@@ -21,7 +21,7 @@ from mpc.errors import ConfigError
 from mpc.tables import plain
 
 from ..run.progress import Progress
-from .answer import say
+from .answer import answer
 from .attack import add_kind
 
 _ALL = "all"
@@ -103,7 +103,7 @@ def _attack(options: argparse.Namespace) -> None:
 
         advantages(rows, f"{environment.name}, {environment.arms} arms, eps = {options.eps:g}", path)
 
-    say(options, document(report), text(report), picture=picture, respected=report.respected)
+    answer(options, document(report), text(report), picture=picture, respected=report.respected)
 
 
 def _chosen(name: str) -> list[Attack]:

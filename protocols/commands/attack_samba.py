@@ -16,7 +16,7 @@ from mpc.errors import ConfigError
 from mpc.tables import plain
 
 from ..run.progress import Progress
-from .answer import say
+from .answer import answer
 from .attack import add_kind
 
 _ALL = "all"
@@ -104,7 +104,7 @@ def _attack(options: argparse.Namespace) -> None:
             rows.append(_row(options, policy, mode, progress, len(rows) * options.runs))
     progress.end()
     facts = document(options, rows)
-    say(options, facts, text(facts, options, rows))
+    answer(options, facts, text(facts, options, rows))
 
 
 def _row(options: argparse.Namespace, policy: str, mode: str, progress: Progress, before: int) -> Row:

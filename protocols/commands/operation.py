@@ -26,7 +26,7 @@ from ..bench.measure import plan_case
 from ..run.command import check_parties, natural
 from ..run.progress import Progress
 from ..run.sources import dealer_beside, source_for
-from .answer import add_json, say
+from .answer import add_json, answer
 
 
 def register(run: Any, launch_: Any) -> None:
@@ -140,7 +140,7 @@ def _report(options: argparse.Namespace, case: Case, session: Session, speaks: b
         "ledger": [asdict(entry) for entry in session.ledger],
     }  # fmt: skip
     head = np.array2string(result.reshape(-1)[:12], precision=4, separator=" ", max_line_width=200)
-    say(options, document, "\n".join([
+    answer(options, document, "\n".join([
         f"{case.name}, {session.parties} parties, {steps} steps; the last result begins {head}",
         *([] if allowed is None else [f"largest error against plaintext {error:.2g}, allowed {allowed:.2g}"]),
         f"a step took {cost.rounds / steps:g} rounds (the last one reveals), {cost.opened_bytes / steps:,.0f} masked "

@@ -18,7 +18,7 @@ from offline import InProcessDealer
 from ..ppcb.audit import runs_at_once, secure_chooser
 from ..run.command import check_parties
 from ..run.progress import Progress
-from .answer import add_json, say
+from .answer import add_json, answer
 
 _CONFIDENCE = 0.999
 _RAREST = 2.0**-40  # a coin has 64 bits: down to here its chance is eps to a part in 10^7
@@ -53,7 +53,7 @@ def _run(options: argparse.Namespace) -> None:
     if options.audit:
         runs = 100_000 if options.runs is None else options.runs
         facts["audit"] = audited(facts, runs, 3 if options.parties is None else options.parties)
-    say(options, facts, _text(facts), respected=not options.audit or facts["audit"]["respected"])
+    answer(options, facts, _text(facts), respected=not options.audit or facts["audit"]["respected"])
 
 
 def _eps(options: argparse.Namespace) -> float:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from mpc.errors import ConfigError
 
+from ..run.exits import say
 from .units import Rows, Unit, collect, keeping, make, write_csv
 
 _PASSED_ON = ("data", "data_dir", "steps", "runs")  # to processes that make one unit
@@ -78,7 +79,7 @@ def make_figures(system: FigureSet, given: argparse.Namespace) -> None:
         if given.unit:
             make(next(unit for unit in units if unit.name == given.unit), kept / figure)
             return
-        print(stem.replace("-", " ") if stem.startswith("table") else f"figure {stem}", file=sys.stderr, flush=True)
+        say(stem.replace("-", " ") if stem.startswith("table") else f"figure {stem}")
         command = [*_command(system.name, figure, given), "--kept", str(kept), "--unit"]
         rows = collect(units, kept / figure, jobs=given.jobs, command=command)
         place = out / f"{system.name}-{stem}"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
 
 from ..run.picture import picture
-from .style import SMALL, band, lines, mean_line, of, over_runs
+from .style import SMALL, band, each, lines, mean_line, of
 from .units import Rows
 
 
@@ -25,30 +26,21 @@ def draw(figure: str, rows: Rows, path: Path) -> None:
 
 
 def _one(axes: Axes, rows: Rows) -> None:
-    for eps in sorted({row["eps"] for row in rows}):
+    for eps in sorted(each(rows, "eps")):
         some = of(rows, eps=eps)
         band(axes, some, "step", "reward", f"eps = {eps:g}")
-        x, twin, _ = over_runs(some, "step", "twin_reward")
-        axes.plot(x, twin, ":", color="black", linewidth=0.8)
+        mean_line(axes, some, "step", "twin_reward", None, ":", color="black", linewidth=0.8)
     axes.plot([], [], ":", color="black", label="plaintext twin")
     axes.set(xlabel="step", ylabel="average reward so far", xscale="log")
 
 
-def _two(axes: Axes, rows: Rows) -> None:
-    for length in sorted({row["steps"] for row in rows}):
-        _against_eta(axes, of(rows, steps=length), f"T = {length:,}")
-
-
-def _five(axes: Axes, rows: Rows) -> None:
-    for arms in sorted({row["arms"] for row in rows}):
-        _against_eta(axes, of(rows, arms=arms), f"{arms} arms")
-
-
-def _against_eta(axes: Axes, rows: Rows, label: str) -> None:
-    finite = [row for row in rows if row["eta"] != "inf"]
-    band(axes, finite, "eta", "reward", label, marker="o", markersize=3)
-    greedy = np.mean([row["reward"] for row in of(rows, eta="inf")])
-    axes.axhline(float(greedy), linestyle="--", linewidth=0.8, color=axes.lines[-1].get_color())
+def _against_eta(by: str, label: str, axes: Axes, rows: Rows) -> None:
+    for one in sorted(each(rows, by)):
+        some = of(rows, **{by: one})
+        finite = [row for row in some if row["eta"] != "inf"]
+        band(axes, finite, "eta", "reward", label.format(one), marker="o", markersize=3)
+        greedy = np.mean([row["reward"] for row in of(some, eta="inf")])
+        axes.axhline(float(greedy), linestyle="--", linewidth=0.8, color=axes.lines[-1].get_color())
     axes.set(xlabel="eta of a step (dashed: no exploration, eta infinite)", ylabel="average reward")
 
 
@@ -73,7 +65,7 @@ def _six(axes: Axes, rows: Rows) -> None:
 
 
 def _seven(axes: Axes, rows: Rows) -> None:
-    for truncation in sorted({row["truncation"] for row in rows}):
+    for truncation in sorted(each(rows, "truncation")):
         band(
             axes,
             of(rows, truncation=truncation),
@@ -106,10 +98,10 @@ def _table(axes: Axes, rows: Rows) -> None:
 
 _DRAWERS: dict[str, tuple[str, Callable[[Axes, Rows], None]]] = {
     "1": ("Figure 1: reward over time for four eps", _one),
-    "2": ("Figure 2: reward against privacy, for three lengths of a run", _two),
+    "2": ("Figure 2: reward against privacy, for three lengths of a run", partial(_against_eta, "steps", "T = {:,}")),
     "3": ("Figure 3: time of a step against arms", _three),
     "4": ("Figure 4: time of a step against parties", _four),
-    "5": ("Figure 5: reward against privacy, for several numbers of arms", _five),
+    "5": ("Figure 5: reward against privacy, for several numbers of arms", partial(_against_eta, "arms", "{} arms")),
     "6": ("Figure 6: membership inference during training, 95 % intervals", _six),
     "7": ("Figure 7: reward against fraction bits, two truncations", _seven),
     "8": ("Figure 8: reward against Newton iterations of the reciprocal", _eight),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -23,15 +24,7 @@ def draw(figure: str, rows: Rows, path: Path) -> None:
         drawer(canvas, rows)
 
 
-def _against_pulls(canvas: Figure, rows: Rows) -> None:
-    _times(canvas, rows, "N", "seconds", "seconds of a run")
-
-
-def _against_arms(canvas: Figure, rows: Rows) -> None:
-    _times(canvas, rows, "K", "milliseconds_per_step", "ms a step")
-
-
-def _times(canvas: Figure, rows: Rows, by: str, value: str, name: str) -> None:
+def _times(by: str, value: str, name: str, canvas: Figure, rows: Rows) -> None:
     """A panel for each policy."""
     policies = each(rows, "policy")
     panels = canvas.subplots(-(-len(policies) // 3), 3, squeeze=False, sharey=True)
@@ -81,8 +74,8 @@ def _shares(canvas: Figure, rows: Rows) -> None:
 
 
 _DRAWERS: dict[str, tuple[str, Callable[[Figure, Rows], None]]] = {
-    "a": ("Figure 8a: time of a run against N", _against_pulls),
-    "b": ("Figure 8b: time of a step against K", _against_arms),
+    "a": ("Figure 8a: time of a run against N", partial(_times, "N", "seconds", "seconds of a run")),
+    "b": ("Figure 8b: time of a step against K", partial(_times, "K", "milliseconds_per_step", "ms a step")),
     "c": ("Figure 8c: cumulative reward against N", _rewards),
     "d": ("Figure 8d: share of time of each participant, as published", _shares),
 }

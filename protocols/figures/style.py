@@ -41,7 +41,7 @@ def band(axes: Axes, rows: Rows, by: str, value: str, label: str, style: str = "
     axes.fill_between(x, mean - spread, mean + spread, color=line.get_color(), alpha=0.15, linewidth=0)
 
 
-def mean_line(axes: Axes, rows: Rows, by: str, value: str, label: str, style: str, **more: Any) -> None:
+def mean_line(axes: Axes, rows: Rows, by: str, value: str, label: str | None, style: str, **more: Any) -> None:
     """The mean over runs alone."""
     x, mean, _ = over_runs(rows, by, value)
     axes.plot(x, mean, style, label=label, **more)

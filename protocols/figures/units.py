@@ -11,7 +11,6 @@ import hashlib
 import json
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,6 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from mpc.errors import ConfigError
+
+from ..run.exits import say
 
 Rows = list[dict[str, Any]]
 
@@ -38,7 +39,7 @@ def keeping(out: Path) -> Path:
     """The folder below `out` for what this very code makes; says if there is more, of other code."""
     kept = out / "kept" / _code()
     if others := [path.name for path in (out / "kept").glob("*") if path.is_dir() and path != kept]:
-        _say(f"{out / 'kept'} has units of {len(others)} other version(s) of the code: not used, may be deleted")
+        say(f"{out / 'kept'} has units of {len(others)} other version(s) of the code: not used, may be deleted")
     kept.mkdir(parents=True, exist_ok=True)
     (out / "kept" / ".gitignore").write_text("*\n")
     return kept
@@ -64,12 +65,12 @@ def collect(units: Sequence[Unit], folder: Path, *, jobs: int, command: Sequence
     folder.mkdir(parents=True, exist_ok=True)
     waiting = [unit for unit in units if not _path(folder, unit).exists()]
     if len(waiting) < len(units):
-        _say(f"{len(units) - len(waiting)} of {len(units)} units are kept in {folder}")
+        say(f"{len(units) - len(waiting)} of {len(units)} units are kept in {folder}")
     if jobs == 1 or len(waiting) < 2:
         for done, unit in enumerate(waiting, 1):
             started = time.monotonic()
             make(unit, folder)
-            _say(f"{done} of {len(waiting)}: {unit.name}, {time.monotonic() - started:.0f} s")
+            say(f"{done} of {len(waiting)}: {unit.name}, {time.monotonic() - started:.0f} s")
     else:
         _in_processes([(unit, [*command, unit.name]) for unit in waiting], jobs)
     return [row for unit in units for row in json.loads(_path(folder, unit).read_text())]
@@ -107,7 +108,7 @@ def _in_processes(work: Sequence[tuple[Unit, list[str]]], jobs: int) -> None:
                 if process.returncode:
                     raise ConfigError(f"unit {name} failed with exit code {process.returncode}")
                 done += 1
-                _say(f"{done} of {len(work)}: {name}, {time.monotonic() - started:.0f} s")
+                say(f"{done} of {len(work)}: {name}, {time.monotonic() - started:.0f} s")
     finally:
         for process in running:
             process.terminate()
@@ -116,7 +117,3 @@ def _in_processes(work: Sequence[tuple[Unit, list[str]]], jobs: int) -> None:
 
 def _path(folder: Path, unit: Unit) -> Path:
     return folder / f"{unit.name}.json"
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)

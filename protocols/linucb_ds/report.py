@@ -18,9 +18,10 @@ _OWNER_LEARNED = ("DO", "nothing", "theta is its own")
 def document(run: Run) -> dict[str, Any]:
     """The run as other tools read it.
 
-    arms: null where they are hidden.  first_difference: from the reference, where the one who asks may know it.
+    arms: null where they are hidden.  first_difference: from the reference, where arms may be known.
     """
     settings = run.settings
+    difference = None if settings.hide else run.difference
     return {
         "mode": "mpc",
         "reveal": "nothing" if settings.hide else "arms",
@@ -30,7 +31,7 @@ def document(run: Run) -> dict[str, Any]:
         "cumulative_reward": run.cumulative_reward,
         "reference_cumulative_reward": None if run.reference is None else run.reference.total,
         "arms": run.arms,
-        "first_difference": None if run.difference is None else asdict(run.difference),
+        "first_difference": None if difference is None else asdict(difference),
         "fraction_bits": asdict(settings.scales),
         **costs(run.ended, settings.budget),
         "operations": run.operations,

@@ -14,6 +14,11 @@ from mpc.errors import MaskedError
 from mpc.launch import tell_launcher
 
 
+def say(line: str) -> None:
+    """On stderr, at once."""
+    print(line, file=sys.stderr, flush=True)
+
+
 @contextlib.contextmanager
 def exit_codes(
     *mistakes: type[Exception], place: str = "choose a place that can be used", stopped: str = "stopped"
@@ -28,19 +33,15 @@ def exit_codes(
     except users as error:
         if isinstance(error, MaskedError):
             tell_launcher(error)
-        _say(f"error: {error}")
+        say(f"error: {error}")
         raise SystemExit(2) from None
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        _say(f"error: {where}{error.strerror or error}: {place}")
+        say(f"error: {where}{error.strerror or error}: {place}")
         _leave(2)
     except KeyboardInterrupt:
-        _say(stopped)
+        say(stopped)
         raise SystemExit(130) from None
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
 
 
 def _leave(code: int) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from protocols.bench.cases import Case, argmax_case, cases
 
 from mpc import ops
 from mpc.cases import Case, argmax_case, cases

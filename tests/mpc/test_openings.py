@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from protocols.bench.cases import Case, cases
 
 from mpc import Open, ops, ring
 from mpc.cases import Case, cases

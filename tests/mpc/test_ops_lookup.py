@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from protocols.bench.cases import on_grid
 
 from mpc import RangeError, ops
 from mpc.cases import on_grid

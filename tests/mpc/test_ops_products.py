@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import mutually_broadcastable_shapes
-from protocols.bench.cases import on_grid
 
 from mpc import Session, ops
 from mpc.cases import on_grid

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from offline_parties import plan_of, step_plan, steps
 from offline_samples import CUBES, ITEMS, RECIPROCAL, name
-from protocols.bench.cases import Case, cases
 
 from mpc.cases import Case, cases
 from mpc.correlations import (

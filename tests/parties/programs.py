@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from protocols.bench.cases import cases
 
 from mpc import ops
 from mpc.cases import cases

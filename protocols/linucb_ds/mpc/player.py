@@ -70,8 +70,8 @@ class ShownArms:
 class HiddenArms:
     """Nothing but the sum of rewards comes out.
 
-    chosen: this process's shares of each one-hot since it began; a simulation holds all and can check them.
-    kept: `state` of the same run after `done` pulls.
+    chosen: this process's shares of each one-hot since it began.  arms: what they say where one process hosts all
+    parties, as a simulation does; else empty.  kept: `state` of the same run after `done` pulls.
     """
 
     def __init__(
@@ -79,6 +79,8 @@ class HiddenArms:
     ) -> None:
         self.session, self.settings, self.done = session, settings, done
         self.chosen: list[np.ndarray] = []
+        self.arms: list[int] = []
+        self._knows = len(session.hosted) == session.parties
         _agree(session, settings, done)
         if kept is None:
             theta = session.run(share_theta(settings))
@@ -89,6 +91,7 @@ class HiddenArms:
         shapes |= {"gram": (hosted, count, count), "total": (hosted,)}
         words = {name: _words_in(kept, name, shape) for name, shape in shapes.items()}
         self.held = HiddenState.of(session, words, settings.ranges)
+        self.arms = _arms_in(kept, settings) if self._knows else []
 
     def turn(self) -> None:
         """One pull."""
@@ -96,6 +99,8 @@ class HiddenArms:
         omega = settings.exploration.omega(self.done, settings.dim) if self.done else None
         onehot = self.session.run(pull(self.session, self.held, settings.ranges, omega))
         self.chosen.append(onehot.words)
+        if self._knows:
+            self.arms.append(int(onehot.words.sum(axis=0, dtype=np.uint64).argmax()))
         self.done += 1
 
     def finish(self) -> None:
@@ -103,8 +108,8 @@ class HiddenArms:
         self.session.run(reveal_total(self.held.total))
 
     def state(self) -> dict[str, np.ndarray]:
-        """Shares of the state."""
-        return self.held.words()
+        """Shares of the state; and of a process that hosts all parties, the arms, for what it may be compared with."""
+        return {**self.held.words(), **({"arms": np.array(self.arms, np.int64)} if self._knows else {})}
 
 
 def _agree(session: Session, settings: Settings, done: int) -> None:

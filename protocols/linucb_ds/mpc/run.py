@@ -77,9 +77,10 @@ class Outsourced(Program["Run"]):
         }  # fmt: skip
 
     def blank(self) -> Outsourced:
-        """A theta of zeros."""
+        """A theta of zeros, and a pull that draws."""
         problem = replace(self.problem, theta=np.zeros(self.settings.dim))
-        return Outsourced(self.settings, self.parties, 0, problem)
+        settings = replace(self.settings, budget=max(self.settings.budget, self.idle + 1))
+        return Outsourced(settings, self.parties, 0, problem)
 
     def private(self, key: bytes | None) -> Mapping[str, Arrays]:
         """DO has theta."""
@@ -106,9 +107,10 @@ class Outsourced(Program["Run"]):
         if ended.coins is not None:
             coins = replayed(self.settings, self.seed, ended.coins.key, ended.items)
             reference = Reference.of(self.problem, self.settings, coins)
-        arms = None if self.settings.hide else ended.parties["arms"].tolist()
-        if arms is not None and reference is not None:
-            difference = first_difference(arms, reference)
+        known = ended.parties["arms"].tolist() if "arms" in ended.parties else None
+        if known is not None and reference is not None:
+            difference = first_difference(known, reference)
+        arms = None if self.settings.hide else known
         return Run(self.settings, self.parties, self.seed, arms, ended.left[CUSTOMER], reference, difference, ended)
 
     @property
@@ -188,11 +190,9 @@ class Run(Counted):
 
 
 def pulled(player: Player) -> list[int]:
-    """The arms since this player began, also where no role may know them: of one that hosts all parties."""
-    if isinstance(player, ShownArms):
-        return list(player.arms)
-    assert isinstance(player, HiddenArms)
-    return [int(onehot.sum(axis=0, dtype=np.uint64).argmax()) for onehot in player.chosen]
+    """The arms, also where no role may know them: of one that hosts all parties."""
+    assert isinstance(player, (ShownArms, HiddenArms))
+    return list(player.arms)
 
 
 def counted(items: Sequence[Correlation]) -> dict[str, int]:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from protocols.linucb_ds.command import add_problem, planned
+from protocols.linucb_ds.command import LinUCBDS
+from protocols.run.command import planned
 
 from .. import harness
 from ..harness import Output, refused
@@ -191,8 +192,9 @@ def test_the_reward_curve_is_drawn_where_it_is_asked_for(here: Path, capsys: Out
 def test_a_plan_is_what_a_pull_draws(here: Path) -> None:
     """From the options of a run; hidden arms draw more."""
     parser = argparse.ArgumentParser()
-    add_problem(parser, "linucb-ds")
+    LinUCBDS().add_problem(parser)
+    parser.set_defaults(out="plan.json", seed=0, mode="mpc")
     given = ["--arms-file", "arms.npy", "--theta", "theta.npy", "--parties", "3"]
-    shown, hidden = (planned(parser.parse_args([*given, *more]), "linucb-ds") for more in ([], ["--hide-arms"]))
+    shown, hidden = (planned(LinUCBDS(), parser.parse_args([*given, *more])) for more in ([], ["--hide-arms"]))
     assert (shown.parties, hidden.parties) == (3, 3)
     assert 0 < shown.step_bytes < hidden.step_bytes

@@ -92,7 +92,7 @@ def test_a_launch_that_breaks_off_deletes_nothing_that_was_kept(
     with pytest.raises(type(error)):
         broken_off(settings, tmp_path, monkeypatch, keep, reached={"party-0": [5]}, error=error)
     assert "party-0/checkpoint-000000005.npz" in files(keep.folder) and "coin.key" in files(keep.folder)
-    with pytest.raises(ConfigError, match="have no pull in common .*host-0 at none"):
+    with pytest.raises(ConfigError, match=r"have no pull in common .*host-0 at none"):
         broken_off(settings, tmp_path, monkeypatch, Keep(keep.folder, 5, True), reached={}, error=error)
     assert "party-0/checkpoint-000000005.npz" in files(keep.folder), "a run that is refused changes nothing"
     with pytest.raises(type(error)):
@@ -141,8 +141,8 @@ def test_keys_are_their_owners_alone_and_new_in_each_run(tmp_path: Path) -> None
     for scratch in ("one", "two"):
         prepared(rising(4), SETTINGS, Keep(tmp_path / "keep"), tmp_path / scratch)
         for path in (
-            tmp_path / "keep" / COIN_KEY,
-            tmp_path / "keep" / SEEDS_KEY,
+            tmp_path / f"keep/{COIN_KEY}",
+            tmp_path / f"keep/{SEEDS_KEY}",
             tmp_path / scratch / "owners-0-to-3.npz",
         ):
             assert path.stat().st_mode & 0o777 == 0o600
@@ -161,7 +161,7 @@ def test_material_that_does_not_fit_is_refused_before_anything_is_removed(tmp_pa
     for material, said in ((few, "deal"), (other, "was dealt for another run: .*masked offline plan samba")):
         with pytest.raises(OutOfMaterial, match=said):
             prepared(arms, SETTINGS, Keep(keep), tmp_path / "two", material=material)
-    with pytest.raises(ConfigError, match="there is no .* in|there is no store"):
+    with pytest.raises(ConfigError, match="there is no store"):
         prepared(arms, SETTINGS, Keep(keep), tmp_path / "two", material=tmp_path / "nowhere")
     assert files(keep) == before
 
@@ -185,9 +185,7 @@ def test_a_part_of_another_run_is_not_gone_on_from(tmp_path: Path) -> None:
         keeps(keep, home, 10)
     for facts in ({"role": "party-1", "run": "another"}, {"role": "party-0", "run": "another"}):
         Checkpoint(10, facts, {}).save(keep / "party-1")
-        with pytest.raises(
-            ConfigError, match=r"checkpoint-000000010\.npz is of party-. of run another, not of party-1"
-        ):
+        with pytest.raises(ConfigError, match=r"-000000010\.npz is of party-. of run another, not of party-1"):
             prepared(rising(4), SETTINGS, Keep(keep, resume=True), tmp_path / "two")
     assert checkpoint_at(keep / "party-1", 10).exists()
 

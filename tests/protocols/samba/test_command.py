@@ -12,8 +12,9 @@ import pytest
 
 from bandits.samba import NAMES
 from offline import Plan
+from protocols.run.command import planned
 from protocols.run.folder import reserved
-from protocols.samba.command import add_game, planned
+from protocols.samba.command import Samba
 
 from ..harness import Output, awaited, document, masked, refused, started
 
@@ -50,7 +51,7 @@ MISTAKES: list[tuple[str, str]] = [
     ("--resume --out nowhere", "there is no checkpoint in nowhere"),
     ("--mode classic --resume --out nowhere", "there is no run in nowhere"),
     ("--checkpoint-every 0", "at least 1 pull between checkpoints, not 0"),
-    ("--plot curve.pdf", "name a file that ends in .png"),
+    ("--plot curve.txt", "a picture ends in .png, .svg, .pdf, .jpg, not as 'curve.txt' does"),
     ("--out file", "choose a place that can be used"),
 ]
 
@@ -128,7 +129,8 @@ def test_text_and_files(here: Path, capsys: Output) -> None:
     kept = json.loads((here / "runs/samba/result.json").read_text())
     assert kept["options"]["plot"] == "curve.png" and len(kept["ledger"]) == 11
     assert (here / "curve.png").read_bytes().startswith(b"\x89PNG")
-    assert [path.name for path in (here / "runs/samba").rglob("*") if path.is_file()] == ["result.json"]
+    files = sorted(path.name for path in (here / "runs/samba").rglob("*") if path.is_file())
+    assert files == ["result.json", "reward.png"]
 
 
 @pytest.mark.parametrize("words", ["--arms-file one.txt --budget 4", "--arms-file means.txt --budget 4"])
@@ -148,8 +150,8 @@ def test_a_mistake_is_one_line_with_the_cure(words: str, said: str, here: Path, 
     [
         ("--hosts 11", "10 owners play in 1 to 10 processes, not in 11"),
         ("--hosts 0", "10 owners play in 1 to 10 processes, not in 0"),
-        ("--mode classic --hosts 2", "--hosts and --material are of --mode mpc"),
-        ("--material nowhere", "there is no material in nowhere: deal it with 'masked offline deal'"),
+        ("--mode classic --hosts 2", "--hosts is of --mode mpc: in the published protocol each owner is alone"),
+        ("--material nowhere", "there is no store at nowhere/party-0: deal one with 'masked offline deal'"),
         ("--material nowhere --plot curve.png", "--plot draws the reference"),
         ("--timeout 0", "timeout"),
     ],
@@ -169,9 +171,10 @@ def test_help_teaches(capsys: Output) -> None:
 def test_a_plan_is_what_a_step_draws(here: Path, capsys: Output) -> None:
     """From the options of a run; a launch takes its material."""
     parser = argparse.ArgumentParser()
-    add_game(parser)
+    Samba().add_problem(parser)
+    parser.set_defaults(out="plan.json", seed=0, mode="mpc")
     pairs, twice = (
-        planned(parser.parse_args(["--arms-file", "means.txt", "--budget", "12", "--policy", name]))
+        planned(Samba(), parser.parse_args(["--arms-file", "means.txt", "--budget", "12", "--policy", name]))
         for name in ("ucb", "pursuit")
     )
     assert 0 < pairs.step_bytes < twice.step_bytes

@@ -22,14 +22,13 @@ from bandits.coins import Noise
 from bandits.fixed_point import words
 from bandits.linear_problem import LinearProblem
 from mpc import ConfigError
-from mpc.errors import MaskedError
 from offline import deal
 from protocols.cli import main
 from protocols.linucb_ds.mpc.run import Run, pulled
 from protocols.linucb_ds.mpc.settings import Settings
 from protocols.run import command
 from protocols.run.checkpoint import Checkpoint, checkpoint_at, checkpoints
-from protocols.run.folder import Keep, reserved
+from protocols.run.folder import Keep
 from protocols.run.stopping import Stopped
 
 from .runs import launched, normal, of, plan_of, simulate, simulation_of, spectral
@@ -82,10 +81,7 @@ def test_a_run_that_goes_on_is_the_run_that_was_never_stopped(
 
     wanted = whole.result()
     found = simulate(problem, settings, parties=parties, seed=3, keep=Keep(tmp_path, 100, True))
-    assert (
-        pulled(half.player) == pulled(whole.player)[0 if not hide else 9 :]
-        and half.result().word == found.word == wanted.word
-    )
+    assert pulled(half.player) == pulled(whole.player) and half.result().word == found.word == wanted.word
     assert (found.arms, found.ledger, found.difference) == (wanted.arms, wanted.ledger, wanted.difference)
     assert counted(found) == counted(wanted) and found.offline_bytes == wanted.offline_bytes
     assert found.seconds > 0
@@ -149,6 +145,8 @@ def test_shares_of_another_shape_are_refused(hide: bool, tmp_path: Path) -> None
     simulation.turn()
     whole = simulation.checkpoint()
     for name, array in whole.arrays.items():
+        if not name.startswith("parties/"):
+            continue
         for spoilt in (array[..., :-1] if array.ndim > 1 else array[:-1], array.astype(np.float64)):
             broken = Checkpoint(1, whole.facts, {**whole.arrays, name: spoilt})
             with pytest.raises(ConfigError, match="does not hold the"):
@@ -240,21 +238,6 @@ def test_a_launch_from_material_goes_on_where_the_stores_stand(tmp_path: Path, m
     assert run.reference is None and (run.arms, run.word) == (whole.arms, whole.word)
 
 
-def test_without_its_coins_a_launch_does_not_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    problem = normal(3, 4)
-    settings, home = Settings.of(problem, 25), tmp_path / "keep"
-    stopped_launch(problem, settings, Keep(home, 5), tmp_path / "one", monkeypatch)
-    kept = sorted(home.rglob("*"))
-    with pytest.raises(MaskedError, match="there is no store"):  # the old run is still there
-        launched(problem, settings, material=tmp_path / "nowhere", keep=Keep(home, 5), scratch=tmp_path / "two")
-    assert sorted(home.rglob("*")) == kept
-    (home / "coin.key").unlink()
-    with pytest.raises(ConfigError, match="holds no coin"):
-        launched(problem, settings, keep=Keep(home, 5, True), scratch=tmp_path / "two")
-    with pytest.raises(ConfigError, match="run without --resume"):
-        launched(problem, settings, keep=Keep(tmp_path / "no", 5, True), scratch=tmp_path / "two")
-
-
 def files_of(problem: LinearProblem, folder: Path) -> list[str]:
     np.save(folder / "arms.npy", problem.arms)
     np.save(folder / "theta.npy", problem.theta)
@@ -319,28 +302,3 @@ def test_ctrl_c_keeps_what_a_launch_reached(times: int, tmp_path: Path, capsys: 
     facts = json.loads(capsys.readouterr().out)
     assert len(facts["arms"]) == 25 and facts["first_difference"] is None
     assert facts["cumulative_reward"] == facts["reference_cumulative_reward"]
-
-
-def test_two_runs_in_one_folder_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    given = ["run", "linucb-ds", *files_of(normal(3, 6), tmp_path)]
-    with reserved(tmp_path / "out/checkpoints"), pytest.raises(SystemExit) as stop:
-        main(given)
-    assert stop.value.code == 2 and f"process {os.getpid()} has a run in" in capsys.readouterr().err
-
-
-def test_a_simulation_does_not_go_on_from_the_shares_of_processes(tmp_path: Path) -> None:
-    (tmp_path / "party-0").mkdir()
-    problem = normal(3, 4)
-    with pytest.raises(ConfigError, match="is one of processes: go on with 'masked launch"):
-        simulate(problem, Settings.of(problem, 5), parties=2, seed=1, keep=Keep(tmp_path, 5, True))
-
-
-def test_nothing_half_written_outlives_a_run(tmp_path: Path) -> None:
-    """A process that is killed while it saves leaves a file with as much in it as a checkpoint has."""
-    keep = tmp_path / "keep"
-    for home in (keep, keep / "party-0"):
-        home.mkdir()
-        (home / "checkpoint-000000003.new").touch()
-    problem = normal(3, 4)
-    simulate(problem, Settings.of(problem, 5), parties=2, seed=1, keep=Keep(keep))
-    assert not keep.exists()

@@ -75,7 +75,7 @@ def test_a_pull_is_seventeen_rounds_with_arms_hidden(parties: int) -> None:
     """Where one pull cannot shorten a width much; else 6 more for each Newton iteration of the root."""
     for size, iterations in ((0.2, 0), (1.0, 1)):
         simulation = finished(normal(3, 6, size=size), hide=True, parties=parties)
-        ranges, cost = simulation.settings.ranges, simulation.session.meter.total
+        ranges, cost = simulation.player.settings.ranges, simulation.session.meter.total
         assert (ranges.root_iterations, ranges.step_iterations) == (iterations, 0)
         assert (cost.rounds, cost.client_hops) == ((17 + 6 * iterations) * BUDGET, 2)
 
@@ -97,7 +97,8 @@ def test_every_opening_is_uniform(hide: bool, uniformity: Callable[[np.ndarray, 
             opened.setdefault(request.bits, []).append(np.asarray(reply).astype(np.uint64).reshape(-1))
 
     simulation = finished(normal(3, 15), hide=hide, budget=50, listener=listener)
-    tables = {lines.bits for lines in (simulation.settings.ranges.root, simulation.settings.ranges.step)}
+    ranges = simulation.player.settings.ranges
+    tables = {lines.bits for lines in (ranges.root, ranges.step)}
     assert opened.keys() == {3, 4, 8, 64} | (tables if hide else set())
     for bits, words in opened.items():
         assert uniformity(np.concatenate(words), bits) > 1e-6, bits

@@ -7,6 +7,7 @@ import pytest
 
 from bandits.coins import Noise
 from bandits.linear_problem import LinearProblem
+from protocols.linucb_ds.mpc.run import pulled
 from protocols.linucb_ds.mpc.settings import Settings
 
 from .runs import TIES, Followed, followed, normal, of, paid_exactly, played, simulation_of, spectral
@@ -34,12 +35,12 @@ PROBLEMS: dict[str, tuple[LinearProblem, int]] = {
 def holds(run: Followed) -> None:
     """What a run with hidden arms promises."""
     settings, precision = run.run.settings, run.run.settings.ranges.precision
-    arms = run.pulled(simulation.player)
+    arms = pulled(run.simulation.player)
     assert all(0 <= arm < settings.count for arm in arms)
     assert run.error < precision
     assert run.shortfall < 2 * precision, "not the best arm, nor nearly"
     assert run.gram < settings.ranges.noise
-    assert run.run.word == paid_exactly(run.simulation.problem, settings, arms, run.coins)
+    assert run.run.word == paid_exactly(run.simulation.program.problem, settings, arms, run.coins)
     assert arms[0] == run.coins.first, "the first arm is the dealt order's"
     difference, reference = run.run.difference, run.run.reference
     assert reference is not None

@@ -12,7 +12,7 @@ from bandits.fixed_point import play_fixed, precision, rounded
 from bandits.linear_problem import LinearProblem
 from bandits.oful import OFUL, play
 from protocols.linucb_ds.mpc.replay import replayed
-from protocols.linucb_ds.mpc.run import Reference, Run
+from protocols.linucb_ds.mpc.run import Reference, Run, pulled
 from protocols.linucb_ds.mpc.settings import Settings
 
 from .runs import TIES, normal, of, played, ring, simulation_of, spectral
@@ -75,7 +75,7 @@ def test_beside_float64_only_a_near_tie_differs(problem: LinearProblem) -> None:
         exact = rounded(problem, settings.scales)
         for pull in play(OFUL(exact.arms, exact.exploration), exact, coins):
             simulation.turn()
-            if simulation.pulled()[-1] != pull.arm:
+            if pulled(simulation.player)[-1] != pull.arm:
                 assert pull.gap < 2 * precision(problem, settings.scales)
                 break
 
