@@ -42,10 +42,12 @@ def check_place(here: Place, parties: int, clients: Sequence[str]) -> None:
 @contextlib.contextmanager
 def one_voice(here: Place | None) -> Iterator[None]:
     """Where all ranks find the same mistake, rank 0 says it, and torchrun ends the others before they do."""
+    waits = here is not None and here.node
     try:
-        yield
+        with _ended_by_torchrun() if waits else contextlib.nullcontext():
+            yield
     except MaskedError:
-        if here is not None and here.node:
+        if waits:
             with _ended_by_torchrun():
                 time.sleep(_SILENT)
         raise

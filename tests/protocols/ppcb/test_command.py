@@ -79,7 +79,7 @@ MISTAKES: list[tuple[str, str]] = [
     ("--refresh -1", "counts from 0"),
     ("--checkpoint-every 0", "at least 1 decision between checkpoints, not 0"),
     ("--resume", "--resume needs the folder of the run's checkpoints: name it with --out"),
-    ("--resume --out nowhere", "there is no checkpoint in nowhere/checkpoints: the run reached its end, or never started; "),
+    ("--resume --out nowhere", "there is no checkpoint in nowhere/checkpoints: the run reached its end, or never"),
     ("--out file", "choose a place that can be used"),
     ("--plot file/x.png", "choose a place that can be used"),
     ("--plot curve.xyz", "a picture ends in .png, .svg, .pdf, .jpg, not as 'curve.xyz' does: rename it in --plot"),
