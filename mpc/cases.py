@@ -1,25 +1,36 @@
 """The operations as a table: inputs, the secure program, the plaintext twin, and what may differ.
 
-Tests and benchmarks both read this table, so an operation that is listed is measured, metered, and checked for
-correctness, uniform openings and an empty ledger.
+Tests, benchmarks and `masked run` read this table, so an operation that is listed is measured, metered, and checked
+for correctness, uniform openings and an empty ledger.  It lies below all that read it; it is no part of the library's
+face, and a program has no use for it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
-from bandits import best_arms
-from mpc import ops
-from mpc.curves import Table
-from mpc.ring import FRACTION_BITS as F
-from mpc.rounds import Rounds, together
-from mpc.session import Session
-from mpc.share import Share
+from . import ops
+from .curves import Table
+from .ring import FRACTION_BITS as F
+from .rounds import Rounds, together
+from .session import Session
+from .share import Share
 
-Inputs = Callable[[np.random.Generator], tuple[np.ndarray, ...]]
+
+class Draws(Protocol):
+    """What makes inputs: a plaintext generator that the caller brings, for this room has none but that of masks."""
+
+    def uniform(self, low: float, high: float, size: tuple[int, ...], /) -> np.ndarray: ...
+    def integers(self, low: int, high: int, size: tuple[int, ...], /) -> np.ndarray: ...
+    def normal(self, mean: float, deviation: float, size: tuple[int, ...], /) -> np.ndarray: ...
+    def permutation(self, count: int, /) -> np.ndarray: ...
+
+
+Inputs = Callable[[Draws], tuple[np.ndarray, ...]]
 Program = Callable[..., Rounds[Share]]
 Plain = Callable[..., np.ndarray]
 
@@ -66,7 +77,7 @@ def on_grid(values: np.ndarray, scale: int = F) -> np.ndarray:
 
 
 def _one_hot(rows: int, arms: int) -> Inputs:
-    def distinct(rng: np.random.Generator) -> tuple[np.ndarray, ...]:
+    def distinct(rng: Draws) -> tuple[np.ndarray, ...]:
         steps = np.array([rng.permutation(arms) for _ in range(rows)])
         return (steps * 2.0**-F,) if rows > 1 else (steps[0] * 2.0**-F,)
 
@@ -74,8 +85,8 @@ def _one_hot(rows: int, arms: int) -> Inputs:
 
 
 def _definite(side: int) -> Inputs:
-    def matrix(rng: np.random.Generator) -> tuple[np.ndarray, ...]:
-        half = rng.normal(size=(side, side)) / np.sqrt(side)
+    def matrix(rng: Draws) -> tuple[np.ndarray, ...]:
+        half = rng.normal(0.0, 1.0, (side, side)) / np.sqrt(side)
         return (on_grid(half @ half.T + np.eye(side)),)
 
     return matrix
@@ -101,7 +112,7 @@ def _int_inputs(low: int, high: int, *shapes: tuple[int, ...]) -> Inputs:
 
 def argmax_case(arms: int) -> Case:
     """Argmax over all pairs, neighbours one unit in the last place apart."""
-    return Case("argmax", arms, _one_hot(1, arms), ops.argmax, best_arms, 4, 0.0, peer="argmax")
+    return Case("argmax", arms, _one_hot(1, arms), ops.argmax, _best_arm, 4, 0.0, peer="argmax")
 
 
 def cases(*, quick: bool = False) -> list[Case]:
@@ -137,9 +148,9 @@ def cases(*, quick: bool = False) -> list[Case]:
         Case("binary-round-trip", r, _int_inputs(-(2**40), 2**40, (r,)), _round_trip, lambda x: x, 8, 0.0, (0,)),
         argmax_case(few),
         argmax_case(many),
-        Case("argmax-tournament", many, _one_hot(1, many), ops.argmax_tournament, best_arms, 10, 0.0, peer="argmax"),
+        Case("argmax-tournament", many, _one_hot(1, many), ops.argmax_tournament, _best_arm, 10, 0.0, peer="argmax"),
         Case(
-            "argmax-published", few, _one_hot(1, few), ops.argmax_published, best_arms, 22, 0.0, peer="argmax-pairwise"
+            "argmax-published", few, _one_hot(1, few), ops.argmax_published, _best_arm, 22, 0.0, peer="argmax-pairwise"
         ),
         Case("reciprocal-table", r, _uniform(1, 2, (r,)), _reciprocal, np.reciprocal, 1, 2e-6, peer="reciprocal"),
         Case("reciprocal-newton", r, _uniform(1, 20, (r,)), _reciprocal_20, np.reciprocal, 6, 2e-5, peer="reciprocal"),
@@ -154,7 +165,7 @@ def cases(*, quick: bool = False) -> list[Case]:
         Case("exp-table", r, _uniform(-1, 1, (r,)), _exp_table, np.exp, 1, 1e-5, peer="exp"),
         Case("inverse", 8, _definite(8), _inverse, np.linalg.inv, 33, 1e-4),
         Case("draw", 10, _int_inputs(0, 1000, (10,)), _draw, lambda w: w, 4, None, (0,)),
-        Case("epsilon-greedy", 10, _one_hot(1, 10), _explore, best_arms, 4, None),
+        Case("epsilon-greedy", 10, _one_hot(1, 10), _explore, _best_arm, 4, None),
     ]  # fmt: skip
 
 
@@ -219,6 +230,11 @@ def _draw(session: Session, weights: Share) -> Rounds[Share]:
 
 def _explore(session: Session, scores: Share) -> Rounds[Share]:
     return ops.argmax(session, scores, score_bits=32, eps=0.1)
+
+
+def _best_arm(scores: np.ndarray) -> np.ndarray:
+    """One-hot of the largest score, whose rows have no ties."""
+    return (scores == scores.max(axis=-1, keepdims=True)).astype(np.int64)
 
 
 def _negative(x: np.ndarray) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,17 @@ def test_sockets_stay_in_mpc_net_and_the_launcher() -> None:
         if imported(path) & {"socket", "ssl", "selectors", "asyncio"}
     }
     assert all(user.startswith("mpc/net/") or user == "mpc/launch.py" for user in users), users
+
+
+@pytest.mark.parametrize("room", ["mpc", "offline", "bandits", "parties"])
+def test_tests_of_the_lower_rooms_know_no_protocols(room: str) -> None:
+    """Imports, and the text of scripts that a test runs in processes of its own."""
+    files = sorted((ROOT / "tests" / room).rglob("*.py"))
+    assert files
+    for path in files:
+        text = path.read_text()
+        assert not any(name.split(".")[0] == "protocols" for name in imported(path)), path
+        assert not re.search(r"(\b(from|import)\s+|-m\W+)protocols\b", text), path
 
 
 def test_randomness_of_numpy_stays_out_of_the_secret_rooms() -> None:

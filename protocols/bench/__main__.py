@@ -20,13 +20,13 @@ from typing import Any
 
 import numpy as np
 
+from mpc.cases import Case, cases
 from mpc.errors import ConfigError, MaskedError
 from mpc.launch import launch
 from mpc.session import Session
 from offline import deal
 
 from . import bandit, linucb, peer, samba
-from .cases import Case, cases
 from .measure import WARM_UPS, Prepared, Row, plan_case, time_case, time_dealing, time_plain
 from .report import as_json, as_markdown, missed, save
 

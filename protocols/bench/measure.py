@@ -8,13 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mpc.cases import Case
 from mpc.correlations import Correlation, layout
 from mpc.net.transport import Stamp
 from mpc.rounds import Open, Rounds
 from mpc.session import Session
 from offline import InProcessDealer, Plan, Recorder, TrustedDealer
-
-from .cases import Case
 
 WARM_UPS = 3
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
+from mpc.cases import cases
 from mpc.launch import join, party_main, place
 from mpc.session import Session
 from offline import InsecureSeededDealer, Store, StoreSource
 
-from .cases import cases
 from .measure import Row, time_case, time_exchange, time_plain
 
 

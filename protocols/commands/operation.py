@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from mpc.cases import Case, argmax_case, cases
 from mpc.errors import ConfigError
 from mpc.launch import join, launch, own_command, place
 from mpc.rounds import Reveal, Rounds
@@ -22,7 +23,6 @@ from mpc.session import Session
 from mpc.share import Share
 from offline import InProcessDealer
 
-from ..bench.cases import Case, argmax_case, cases
 from ..bench.measure import plan_case
 from ..run.progress import Progress
 from ..run.sources import dealer_beside, source_for

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from mpc import ops
+from mpc.cases import Case, argmax_case, cases
 from mpc.rounds import together
-from protocols.bench.cases import Case, argmax_case, cases
 
 Fixture = Callable[..., Any]
 

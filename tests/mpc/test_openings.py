@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 
 from mpc import Open, ops, ring
+from mpc.cases import Case, cases
 from mpc.correlations import LookupMask, SignTables
 from mpc.curves import Reciprocal, Table
 from mpc.ops import Lines
 from mpc.rounds import Rounds
 from offline import InsecureSeededDealer
-from protocols.bench.cases import Case, cases
 
 Fixture = Callable[..., Any]
 ULP = 2.0**-20

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from mpc import RangeError, Session, ops
-from protocols.bench.cases import on_grid
+from mpc.cases import on_grid
 
 Fixture = Callable[..., Any]
 ULP = 2.0**-20

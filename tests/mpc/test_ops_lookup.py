@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from mpc import RangeError, ops
+from mpc.cases import on_grid
 from mpc.curves import Curve, Exponential, InverseSquareRoot, Reciprocal, SquareRoot, Table, indicator
 from mpc.ops import Lines
-from protocols.bench.cases import on_grid
 
 Fixture = Callable[..., Any]
 

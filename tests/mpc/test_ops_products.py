@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import mutually_broadcastable_shapes
 
 from mpc import Session, ops
+from mpc.cases import on_grid
 from mpc.ring import FRACTION_BITS as F
 from mpc.rounds import Rounds
 from mpc.share import Share
-from protocols.bench.cases import on_grid
 
 Fixture = Callable[..., Any]
 

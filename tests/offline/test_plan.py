@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from offline_parties import plan_of, step_plan, steps
 from offline_samples import CUBES, ITEMS, RECIPROCAL, name
 
+from mpc.cases import Case, cases
 from mpc.correlations import (
     ChoiceNoise,
     Correlation,
@@ -30,7 +31,6 @@ from mpc.ring import MATMUL, MULTIPLY, Bilinear
 from mpc.session import Session
 from offline import Plan, Recorder
 from offline.plan import describe
-from protocols.bench.cases import Case, cases
 
 
 def again(plan: Plan) -> Plan:

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from mpc import ops
+from mpc.cases import cases
 from mpc.errors import RangeError
 from mpc.net.transport import Transport
 from mpc.prg import KEY_BYTES, Prg
 from mpc.rounds import Open, Reveal
 from mpc.session import Session
 from offline import InsecureSeededDealer
-from protocols.bench.cases import cases
 
 Program = Callable[[Session], Any]
 

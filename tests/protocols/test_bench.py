@@ -8,7 +8,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from protocols.bench.cases import cases
+from mpc.cases import cases
 from protocols.bench.measure import Row
 from protocols.bench.report import GOALS, as_json, as_markdown, missed
 
