@@ -41,7 +41,7 @@ class PPCB(System):
     name = "ppcb"
     summary = "the private contextual bandit, on a data set"
     about = "The private contextual bandit, on a data set: {more}."
-    examples, draws_reference, parties = _EXAMPLES, False, 3
+    examples, unit, draws_reference, parties = _EXAMPLES, "decision", False, 3
 
     def add_problem(self, parser: ArgumentParser) -> None:
         """The length of a run, on which its state bits and refreshes depend, and settings."""

@@ -48,6 +48,7 @@ class System(ABC):
     examples: ClassVar[str] = ""  # {how} is run or launch, {name} the program
     parties: ClassVar[int] = 2  # computing parties, if nobody says how many
     step: ClassVar[str] = "step"
+    unit: ClassVar[str] = ""  # what checkpoints count, where a decision is on several steps
     every: ClassVar[int] = 100
     modes: ClassVar[tuple[str, ...]] = (MPC,)
     untold: ClassVar[str] = ""  # what has not happened where a run was stopped
@@ -169,7 +170,7 @@ def _add_common(parser: ArgumentParser, system: System, *, processes: bool) -> N
     )
     kept.add_argument(
         "--checkpoint-every", type=int, default=system.every, metavar="N",
-        help=f"{system.step}s between two checkpoints ({system.every})",
+        help=f"{system.unit or system.step}s between two checkpoints ({system.every})",
     )  # fmt: skip
     kept.add_argument(
         "--resume", action="store_true",
@@ -262,7 +263,8 @@ def _checked(system: System, options: Namespace, here: Place | None, *, processe
     if options.resume and options.json and options.out is None:
         raise ConfigError("--resume needs the folder of the run's checkpoints: name it with --out")
     if options.checkpoint_every < 1:
-        raise ConfigError(f"at least 1 {system.step} between checkpoints, not {options.checkpoint_every}")
+        unit = system.unit or system.step
+        raise ConfigError(f"at least 1 {unit} between checkpoints, not {options.checkpoint_every}")
     classic = getattr(options, "mode", MPC) == CLASSIC
     if not classic:
         check_parties(options.parties)

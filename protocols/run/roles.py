@@ -99,14 +99,16 @@ def returned_path(folder: Path, role: str) -> Path:
     return folder / f"{role.replace(' ', '-')}.json"
 
 
-def computing_party(program: Program[Any], task: Task, folder: Path, party: int, transport: Transport) -> None:
-    """Plays with the others what is left of the run, and keeps its state in between."""
+def computing_party(
+    program: Program[Any], task: Task, folder: Path, party: int, transport: Transport, tell: StepLines | None
+) -> None:
+    """Plays with the others what is left of the run, and keeps its state in between.  tell: for a launcher."""
     home = task.keep / home_of(party)
     kept = Checkpoint.load(checkpoint_at(home, task.start)) if task.start else None
     source = source_for(party, task.material, task.session, timeout=task.timeout)
     source.want(program.draws(task.start))
     own = {party: own_inputs(folder, home_of(party))}
-    stop, tell = Stop(folder, party), StepLines() if party == 0 else None
+    stop = Stop(folder, party)
     with Session(transport, source, roles=[role.name for role in program.roles]) as session:
         seconds = 0.0
         if kept is not None:
@@ -153,15 +155,19 @@ def client(program: Program[Any], task: Task, folder: Path, role: Role, node: in
     fresh.replace(returned_path(folder, role.name))
 
 
-def play(folder: Path, role: str, *, clients: int = 0) -> None:
-    """The role of this process, where its launcher says.  clients: how many there are, under torchrun."""
+def play(folder: Path, role: str, *, clients: int = 0, tell: StepLines | None = None) -> None:
+    """The role of this process, where its launcher says.
+
+    clients: how many there are, under torchrun.  tell: where a launcher, and nobody else, reads this process's lines.
+    """
     here = place()
     if here is None:
         raise ConfigError("a role is started by 'masked launch'")
     task = Task.load(folder)
     program = task.program()
     if role == PARTY:
-        computing_party(program, task, folder, here.node, join(task.timeout, clients=clients))
+        transport = join(task.timeout, clients=clients)
+        computing_party(program, task, folder, here.node, transport, tell if here.node == 0 else None)
         return
     own = next((own for own in program.roles if own.name == role), None)
     if own is None:
@@ -217,4 +223,4 @@ def _module(name: str, file: str | None) -> Any:
 
 
 if __name__ == "__main__":
-    party_main(lambda: play(Path(sys.argv[1]), sys.argv[2]))
+    party_main(lambda: play(Path(sys.argv[1]), sys.argv[2], tell=StepLines()))

@@ -19,7 +19,7 @@ from bandits.data import load
 from bandits.environments import Environment
 from bandits.privacy import eta_per_step
 from protocols.ppcb import command as contextual
-from protocols.ppcb import plots
+from protocols.ppcb import report
 from protocols.ppcb.run import Run
 from protocols.ppcb.settings import Settings
 from protocols.run.checkpoint import checkpoints
@@ -79,7 +79,7 @@ MISTAKES: list[tuple[str, str]] = [
     ("--refresh -1", "counts from 0"),
     ("--checkpoint-every 0", "at least 1 decision between checkpoints, not 0"),
     ("--resume", "--resume needs the folder of the run's checkpoints: name it with --out"),
-    ("--resume --out nowhere", "there is no checkpoint in nowhere/checkpoints: run without --resume"),
+    ("--resume --out nowhere", "there is no checkpoint in nowhere/checkpoints: the run reached its end, or never started; "),
     ("--out file", "choose a place that can be used"),
     ("--plot file/x.png", "choose a place that can be used"),
     ("--plot curve.xyz", "a picture ends in .png, .svg, .pdf, .jpg, not as 'curve.xyz' does: rename it in --plot"),
@@ -140,7 +140,7 @@ def test_files_are_written_where_they_were_wanted(here: Path, capsys: Output) ->
     assert {path.name for path in out.iterdir()} == {"result.json", "steps.npz", "reward.png", "checkpoints"}
     result = json.loads((out / "result.json").read_text())
     assert facts.items() <= result.items()
-    assert result.keys() - facts.keys() == {"data", "settings", "meter", "versions", "differences"}
+    assert result.keys() - facts.keys() == {"data", "settings", "meter", "versions", "differences", "options"}
     assert result["data"] == "synthetic" and result["meter"]["rounds"] == 240 and result["differences"] == []
     given = Settings.from_json(result["settings"])
     assert (given.arms, given.dim, given.eps, given.replicas) == (4, 8, 0.2, 2)
@@ -172,7 +172,7 @@ def test_the_result_is_printed_before_it_is_drawn(here: Path, capsys: Output, mo
     def full(run: Run, path: Path) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
 
-    monkeypatch.setattr(plots, "reward_curve", full)
+    monkeypatch.setattr(report, "reward_curve", full)
     code, out, err = masked(capsys, "run", "ppcb", *SMALL, "--steps", "10", "--out", str(here / "run"))
     assert code == 2 and "10 steps, 4 arms, 2 parties: average reward" in out and "who learned what" in out
     assert "reward.png: No space left on device" in err and "Traceback" not in err

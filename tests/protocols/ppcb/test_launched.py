@@ -11,32 +11,23 @@ from typing import Any
 
 import numpy as np
 import pytest
-from protocols.ppcb.launched import Launch, launched, plan_of
-from protocols.ppcb.roles import Task, payer
 
 from mpc import ConfigError
 from mpc.errors import MaskedError
 from mpc.ledger import Entry
 from offline import Plan, inspect
+from protocols.ppcb.clients import payer
 from protocols.ppcb.program import PAYER, PULLER
 from protocols.ppcb.report import text
-from protocols.ppcb.run import Run
 from protocols.ppcb.settings import Division, Policy, Settings, Variant
 from protocols.run.checkpoint import Checkpoint, checkpoint_at, checkpoints
+from protocols.run.desk import FileDesk
 
 from ..harness import LIMIT, awaited, document, masked, started
 from .commands import SMALL, Struck, roles
-from .runs import ENVIRONMENT, SEED, name_of, played, settings
+from .runs import launch, name_of, plan_of, played, settings
 
 Output = pytest.CaptureFixture[str]
-
-
-def launch(given: Settings, parties: int, steps: int, home: Path, **rest: Any) -> Run:
-    scratch = home / f"scratch{len(list(home.iterdir()))}"
-    scratch.mkdir()
-    say = rest.pop("say", lambda _: None)
-    how = Launch(parties, steps, SEED, home / "keep", **{"every": 8, "timeout": 20.0, **rest})
-    return launched(ENVIRONMENT, given, how, scratch, say=say)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +71,10 @@ KEYS = {
     "rounds_per_step", "bytes_per_step_per_party", "offline_bytes_per_step", "seconds_per_step",
     "offline_seconds_per_step", "eta_per_step", "ledger",
 }  # fmt: skip
-EXTRAS = {"replicas", "client_hops_per_step", "sent_bytes_per_step_per_party", "further_arms", "arms_per_context"}
+EXTRAS = {
+    "program", "replicas", "client_hops_per_step", "sent_bytes_per_step_per_party", "further_arms", "arms_per_context",
+    "client_messages_per_step", "reference_average_reward",
+}  # fmt: skip
 
 
 def test_run_and_launch_print_the_same_document(capsys: Output) -> None:
@@ -111,7 +105,7 @@ def test_an_interrupted_launch_goes_on_where_all_parties_stood(tmp_path: Path, c
     _, complained = launcher.communicate(timeout=LIMIT)
     assert launcher.returncode == 130, complained
     assert "go on with --resume and --out" in complained and "Traceback" not in complained
-    assert "stopping after this decision, with a checkpoint" in complained
+    assert "stopping after this decision; Ctrl-C again stops at once" in complained
     reached = json.loads((out / "result.json").read_text())["steps"]
     assert 0 < reached < 160 and reached % 5 == 0, "a checkpoint where it stopped, between two refreshes"
     assert np.fromfile(out / "checkpoints" / "arms.bin", np.int64).size == reached, "nothing is to be decided again"
@@ -158,28 +152,31 @@ def test_parties_that_kept_different_steps_go_on_from_one_they_share(tmp_path: P
     for party in range(2):
         for kept in checkpoints(tmp_path / "keep" / f"party-{party}"):
             kept.unlink()
-    with pytest.raises(ConfigError, match=r"no checkpoint of all parties in .*: run without --resume"):
+    with pytest.raises(
+        ConfigError,
+        match="the run reached its end, or never started; run without --resume",
+    ):
         launch(given, 2, 24, tmp_path, resume=True)
 
 
-@pytest.mark.parametrize("role", ["owner", "payer"])
+@pytest.mark.parametrize("role", ["party", "payer"])
 def test_a_process_that_is_killed_is_said_once(role: str, tmp_path: Path, capsys: Output) -> None:
     how = (*SMALL, "--steps", "60000", "--timeout", "5", "--out", str(tmp_path))
     with Struck(role, signal.SIGKILL, tmp_path):
         code, _, complained = masked(capsys, "launch", "ppcb", *how)
     assert code == 2
     lines = [line for line in complained.splitlines() if not line.startswith("step ")]
-    assert lines == [f"error: {'party 1' if role == 'owner' else role} was ended by SIGKILL"]
-    assert not any(roles(os.getpid(), name) for name in ("owner", "puller", "payer"))
+    assert lines == [f"error: {'party 1' if role == 'party' else role} was ended by SIGKILL"]
+    assert not any(roles(os.getpid(), name) for name in ("party", "puller", "payer"))
 
 
 def test_a_payer_whose_puller_left_says_so(tmp_path: Path) -> None:
     """The pipe between them ends: the payer is a witness, with a line and no traceback."""
     pipe, given = tmp_path / "world", settings(replicas=1)
     pipe.write_bytes(b"")
-    task = Task(given, 2, decisions=3, start=0, every=1, keep=tmp_path, facts={})
+    desk = FileDesk(start=0, kept=None, keeps=None, notes=None, pipe=pipe, others=[(2, PULLER)], timeout=20.0)
     with pytest.raises(MaskedError, match="puller"):
-        next(payer(np.zeros((3, 1, 1, 4)), task, pipe))
+        next(payer(np.zeros((3, 1, 1, 4)), given, desk))
 
 
 def test_a_payer_that_never_answers_is_named_within_the_timeout(tmp_path: Path, capsys: Output) -> None:
@@ -200,7 +197,7 @@ def test_a_run_that_cannot_be_leaves_an_earlier_one_alone(tmp_path: Path, capsys
     how = ("launch", "ppcb", *SMALL, "--steps", "8", "--json", "--out", str(tmp_path))
     assert masked(capsys, *how)[0] == 0
     before = {path: path.read_bytes() for path in (tmp_path / "checkpoints").rglob("*") if path.is_file()}
-    assert len(before) == 4
+    assert len(before) == 5
     for options, words in (
         ("--material nowhere", "there is no store at nowhere/party-0"),
         ("--bound 0.25", "declared is 0.25: scale it or declare more"),
@@ -253,7 +250,7 @@ def test_a_second_ctrl_c_says_what_is_kept(tmp_path: Path) -> None:
                        "--out", str(tmp_path))  # fmt: skip
     log = tmp_path / "checkpoints" / "arms.bin"
     awaited(lambda: log.exists() and log.stat().st_size)
-    os.kill(roles(launcher.pid, "owner")[-1], signal.SIGSTOP)
+    os.kill(roles(launcher.pid, "party")[-1], signal.SIGSTOP)
     launcher.send_signal(signal.SIGINT)
     assert launcher.stderr is not None
     awaited(lambda: "Ctrl-C again stops at once" in launcher.stderr.readline())
@@ -262,7 +259,7 @@ def test_a_second_ctrl_c_says_what_is_kept(tmp_path: Path) -> None:
     assert launcher.returncode == 130
     *_, kept, last = complained.splitlines()
     assert "decisions were made, and the first checkpoint comes after 60,000" in kept and last == "stopped"
-    assert "holds nothing to go on from, only the arms that the puller learned" in kept
+    assert "holds nothing to go on from, only what the puller learned" in kept
     assert log.stat().st_size > 0 and not list(tmp_path.rglob("checkpoint-*"))
 
 
@@ -297,11 +294,11 @@ def test_a_run_that_goes_on_with_material_has_other_coins(tmp_path: Path, capsys
     ("options", "words"),
     [
         ("--steps 20000", ("item 2 of its step is TruncationMask(shape=(36,), bits=20), of this one TruncationMask",
-                           "(20,000 steps, 25 state bits and no refresh)", "--eps 0.2 --steps 20000 -o plan.json'",
+                           "(20,000 steps, 25 state bits and no refresh)", "--eps 0.2 --parties 2 --steps 20000 -o plan.json'",
                            "deal plan.json --steps 20000 --out")),
-        ("--steps 8 --delay 1", ("of this one ProductMask", "--eps 0.2 --delay 1 --steps 8 -o plan.json'")),
+        ("--steps 8 --delay 1", ("of this one ProductMask", "--eps 0.2 --delay 1 --parties 2 --steps 8 -o plan.json'")),
         ("--steps 8 --parties 3", ("it has 2 parties, this one 3",)),
-        ("--steps 8 --replicas 2", ("--replicas 2 --steps 8",)),
+        ("--steps 8 --replicas 2", ("--replicas 2 --parties 2 --steps 8",)),
         ("--steps 2000", ("16 steps of 'ppcb' are left, 2000 wanted",)),
         ("--steps 8 --session other", ("was dealt for session 'local', this is 'other'",)),
     ],
@@ -324,9 +321,9 @@ def test_a_plan_for_a_long_run_has_its_state_bits(tmp_path: Path, capsys: Output
     bandit = ("offline", "plan", "ppcb", "--arms", "4", "--dim", "8", "--parties", "2", "--eps", "0.2")
     digests = []
     for steps, words in (
-        ("500", "a run of 500 steps has 20 state bits and no refresh: it draws 500 steps"),
-        ("20000", "a run of 20,000 steps has 25 state bits and no refresh: it draws 20,000 steps"),
-        ("200000", "a run of 200,000 steps has 30 state bits and no refresh"),
+        ("500", "a run of 500 steps, 20 state bits and no refresh draws 500 steps"),
+        ("20000", "a run of 20,000 steps, 25 state bits and no refresh draws 20,000 steps"),
+        ("200000", "a run of 200,000 steps, 30 state bits and no refresh"),
     ):
         code, said, _ = masked(capsys, *bandit, "--steps", steps, "-o", str(tmp_path / "plan.json"))
         assert code == 0 and words in said and "masked offline deal" in said
@@ -335,7 +332,7 @@ def test_a_plan_for_a_long_run_has_its_state_bits(tmp_path: Path, capsys: Output
         assert digests[-1] == plan_of(given, 2).plan.digest
     assert len(set(digests)) == 3
     _, said, _ = masked(capsys, *bandit, "--refresh", "7", "--steps", "20", "-o", str(tmp_path / "plan.json"))
-    assert "20 state bits and a refresh every 7 decisions: it draws 3 steps of this plan" in said
+    assert "20 state bits and a refresh every 7 decisions draws 3 steps of this plan" in said
     code, _, complained = masked(capsys, *bandit, "--steps", "0")
     assert code == 2 and "at least 1 step, not 0" in complained
 
