@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -19,7 +20,17 @@ from .rounds import Rounds, together
 from .session import Session
 from .share import Share
 
-Inputs = Callable[[np.random.Generator], tuple[np.ndarray, ...]]
+
+class Draws(Protocol):
+    """What makes inputs: a plaintext generator that the caller brings, for this room has none but that of masks."""
+
+    def uniform(self, low: float, high: float, size: tuple[int, ...], /) -> np.ndarray: ...
+    def integers(self, low: int, high: int, size: tuple[int, ...], /) -> np.ndarray: ...
+    def normal(self, mean: float, deviation: float, size: tuple[int, ...], /) -> np.ndarray: ...
+    def permutation(self, count: int, /) -> np.ndarray: ...
+
+
+Inputs = Callable[[Draws], tuple[np.ndarray, ...]]
 Program = Callable[..., Rounds[Share]]
 Plain = Callable[..., np.ndarray]
 
@@ -66,7 +77,7 @@ def on_grid(values: np.ndarray, scale: int = F) -> np.ndarray:
 
 
 def _one_hot(rows: int, arms: int) -> Inputs:
-    def distinct(rng: np.random.Generator) -> tuple[np.ndarray, ...]:
+    def distinct(rng: Draws) -> tuple[np.ndarray, ...]:
         steps = np.array([rng.permutation(arms) for _ in range(rows)])
         return (steps * 2.0**-F,) if rows > 1 else (steps[0] * 2.0**-F,)
 
@@ -74,8 +85,8 @@ def _one_hot(rows: int, arms: int) -> Inputs:
 
 
 def _definite(side: int) -> Inputs:
-    def matrix(rng: np.random.Generator) -> tuple[np.ndarray, ...]:
-        half = rng.normal(size=(side, side)) / np.sqrt(side)
+    def matrix(rng: Draws) -> tuple[np.ndarray, ...]:
+        half = rng.normal(0.0, 1.0, (side, side)) / np.sqrt(side)
         return (on_grid(half @ half.T + np.eye(side)),)
 
     return matrix

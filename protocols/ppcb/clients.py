@@ -27,14 +27,14 @@ _COPIES = 4  # of contexts and outcomes: the episodes', those by decision, the t
 _PER_STEP = 1500  # bytes of a step's arms, rewards and records
 
 
-def check_memory(settings: Settings, steps: int, *, processes: int = 1) -> None:
-    """ConfigError where the episodes of so many steps would not fit, in each of `processes` on this machine."""
+def check_memory(settings: Settings, steps: int) -> None:
+    """ConfigError where the episodes of so many steps would not fit."""
     each = _PER_STEP + 8 * _COPIES * settings.replicas * (settings.dim + settings.arms)
-    wanted, free = processes * steps * each, _free_memory()
+    wanted, free = steps * each, _free_memory()
     if wanted > free:
         raise ConfigError(
             f"{steps:,} steps of {settings.replicas:,} replicas take about {wanted / 1e9:,.1f} GB of memory, and "
-            f"{free / 1e9:,.1f} GB are free: about {free // (processes * each):,} steps fit, or fewer --replicas"
+            f"{free / 1e9:,.1f} GB are free: about {free // each:,} steps fit, or fewer --replicas"
         )
 
 
