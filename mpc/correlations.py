@@ -135,7 +135,10 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class ProductMask(Correlation):
-    """a, b uniform and c = op(a, b)."""
+    """a, b uniform and c = op(a, b).
+
+    From:  Beaver, CRYPTO '91; docs/protocol-book.md, Products.
+    """
 
     op: Bilinear
     x: Shape
@@ -150,7 +153,10 @@ class ProductMask(Correlation):
 
 @dataclass(frozen=True)
 class SquareMask(Correlation):
-    """a uniform and c = a * a."""
+    """a uniform and c = a * a.
+
+    From:  Beaver, CRYPTO '91; docs/protocol-book.md, Products.
+    """
 
     shape: Shape
 
@@ -163,7 +169,10 @@ class SquareMask(Correlation):
 
 @dataclass(frozen=True)
 class AndMask(Correlation):
-    """XOR shares: a, b uniform and c = a & b, broadcast; words of `bits` bits."""
+    """XOR shares: a, b uniform and c = a & b, broadcast; words of `bits` bits.
+
+    From:  Beaver, CRYPTO '91, over GF(2); docs/protocol-book.md, Products.
+    """
 
     x: Shape
     y: Shape
@@ -178,7 +187,10 @@ class AndMask(Correlation):
 
 @dataclass(frozen=True)
 class TruncationMask(Correlation):
-    """r uniform, its quotient r >> bits, and its top bit (mod 2^bits is enough: it is multiplied by 2^(64 - bits))."""
+    """r uniform, its quotient r >> bits, and its top bit (mod 2^bits is enough: it is multiplied by 2^(64 - bits)).
+
+    From:  docs/protocol-book.md, Exact truncation.
+    """
 
     shape: Shape
     bits: int
@@ -192,7 +204,11 @@ class TruncationMask(Correlation):
 
 @dataclass(frozen=True)
 class WrapMask(Correlation):
-    """r uniform, theta = how often the signed shares of r wrap around, and the sign bit of r."""
+    """r uniform, theta = how often the signed shares of r wrap around, and the sign bit of r.
+
+    From:  Hannun et al., "Privacy-preserving contextual bandits", Algorithm 3; docs/protocol-book.md, The published
+           wrap count.
+    """
 
     shape: Shape
 
@@ -205,7 +221,10 @@ class WrapMask(Correlation):
 
 @dataclass(frozen=True)
 class LookupMask(Correlation):
-    """r uniform in Z_2^k and, for each element, the table turned by r: entries T[j - r]."""
+    """r uniform in Z_2^k and, for each element, the table turned by r: entries T[j - r].
+
+    From:  docs/protocol-book.md, Look-ups.
+    """
 
     shape: Shape
     table: Table
@@ -223,6 +242,8 @@ class LineMask(Correlation):
 
     The words are (height, slope) at `out_scale` fraction bits, the slope per unit in the last place of x.
     Beyond `last` units from the curve's lower end the lines are flat: no argument lies there.
+
+    From:  docs/protocol-book.md, Look-ups.
     """
 
     shape: Shape
@@ -247,6 +268,8 @@ class SignTables(Correlation):
     chunks[g, j]: for the four bytes k of group g, ([j < r_k], [j = r_k]) in bits 2k and 2k + 1, masked.
     groups[j]: from four opened pairs to the group's pair, masked; entries j and j + 128 share a byte.
     last: from the groups' pairs to r's top bit XOR the borrow, an additive share.
+
+    From:  docs/protocol-book.md, Sign and comparison.
     """
 
     shape: Shape
@@ -275,7 +298,10 @@ class SignTables(Correlation):
 
 @dataclass(frozen=True)
 class SignBits(Correlation):
-    """r uniform in Z_2^width, its low width - 1 bits XOR-shared as a word in `spread_bits` order, and its top bit."""
+    """r uniform in Z_2^width, its low width - 1 bits XOR-shared as a word in `spread_bits` order, and its top bit.
+
+    From:  docs/protocol-book.md, Sign and comparison.
+    """
 
     shape: Shape
     width: int
@@ -294,7 +320,10 @@ class SignBits(Correlation):
 
 @dataclass(frozen=True)
 class BitMask(Correlation):
-    """r uniform in Z_2^64 and the same word XOR-shared."""
+    """r uniform in Z_2^64 and the same word XOR-shared.
+
+    From:  docs/protocol-book.md, Conversions.
+    """
 
     shape: Shape
 
@@ -307,7 +336,10 @@ class BitMask(Correlation):
 
 @dataclass(frozen=True)
 class SharedBits(Correlation):
-    """Words of `width` uniform bits, XOR-shared, and each bit as an additive share."""
+    """Words of `width` uniform bits, XOR-shared, and each bit as an additive share.
+
+    From:  docs/protocol-book.md, Conversions.
+    """
 
     shape: Shape
     width: int
@@ -321,7 +353,10 @@ class SharedBits(Correlation):
 
 @dataclass(frozen=True)
 class EqualTables(Correlation):
-    """r uniform in Z_2^width; chunks[j] holds [j = r_k] in bit k, masked; last: from 8 opened bits to "all equal"."""
+    """r uniform in Z_2^width; chunks[j] holds [j = r_k] in bit k, masked; last: from 8 opened bits to "all equal".
+
+    From:  docs/protocol-book.md, Sign and comparison.
+    """
 
     shape: Shape
     width: int
@@ -343,6 +378,8 @@ class ChoiceNoise(Correlation):
     """Secret noise that makes keys unique and, with probability eps, decides alone.
 
     permutation + y * [i = arm] * 2^high along the last axis: y ~ Bernoulli(eps), a uniform permutation and arm per row.
+
+    From:  docs/protocol-book.md, Argmax.
     """
 
     coins: ClassVar[bool] = True
@@ -360,7 +397,10 @@ class ChoiceNoise(Correlation):
 
 @dataclass(frozen=True)
 class Permutation(Correlation):
-    """A secret uniform permutation of 1..A along the last axis."""
+    """A secret uniform permutation of 1..A along the last axis.
+
+    From:  Hannun et al., "Privacy-preserving contextual bandits", its argmax.
+    """
 
     coins: ClassVar[bool] = True
 
@@ -375,7 +415,10 @@ class Permutation(Correlation):
 
 @dataclass(frozen=True)
 class UniformNumber(Correlation):
-    """u uniform in [0, 2^bits), shared mod 2^64."""
+    """u uniform in [0, 2^bits), shared mod 2^64.
+
+    From:  docs/protocol-book.md, Argmax (categorical draws).
+    """
 
     coins: ClassVar[bool] = True
 
@@ -391,7 +434,10 @@ class UniformNumber(Correlation):
 
 @dataclass(frozen=True)
 class Exploration(Correlation):
-    """y ~ Bernoulli(eps) for each row, and the one-hot of a uniform arm along the last axis."""
+    """y ~ Bernoulli(eps) for each row, and the one-hot of a uniform arm along the last axis.
+
+    From:  after Hannun et al., "Privacy-preserving contextual bandits", Algorithm 1; docs/protocol-book.md, Argmax.
+    """
 
     coins: ClassVar[bool] = True
 
@@ -410,6 +456,8 @@ class Gaussian(Correlation):
     """Normal draws of mean 0 and standard deviation `deviation`, rounded to `scale` fraction bits.
 
     Cut off at 8 standard deviations, beyond which a draw lies with probability 1e-15.
+
+    From:  docs/protocol-book.md, Argmax (normal draws).
     """
 
     coins: ClassVar[bool] = True

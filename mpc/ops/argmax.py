@@ -85,6 +85,7 @@ def argmax(
     With eps > 0 the dealt noise also lifts a uniform arm by y 2^high, y ~ Bernoulli(eps): when y = 1 that arm has the
     largest key whatever the scores.  No party can tell the two cases apart, and it costs nothing.
 
+    From:  docs/protocol-book.md, Argmax.
     Needs: |score| < 2^(score_bits - 1) as a word; score_bits + tie bits + 2 <= 64 (with eps: + 3).
     Cost:  4 rounds by tables; A (A - 1) / 2 comparisons and A look-ups of ceil(log2 A) bits.
     Opens: as comparison and look-up.
@@ -108,6 +109,7 @@ def argmax_tournament(
         o' = argmax within each group (4 rounds);  top_g = sum_i o'_gi key_gi (1);  o'' = argmax over groups (4);
         o_gi = o''_g o'_gi (1)
 
+    From:  docs/protocol-book.md, Argmax.
     Needs: as `argmax`.
     Cost:  10 rounds; about A^1.5 comparisons instead of A^2 / 2.
     Opens: as comparison, look-up and product.
@@ -139,6 +141,7 @@ def argmax_published(
         m_i = prod_j [score_i >= score_j]      by a product tree; several ones on a tie
         o   = the same of m_i permutation_i    the second pass breaks the tie uniformly
 
+    From:  Hannun et al., "Privacy-preserving contextual bandits", Algorithm 2; docs/protocol-book.md, Argmax.
     Needs: |score| < 2^(score_bits - 1) as a word, score_bits <= 63.
     Cost:  2 (comparison + ceil(log2(A - 1))) + 1 rounds; A (A - 1) comparisons of score_bits + 1 bits and as many of
            about log2 A + 3; A (2 A - 3) products.

@@ -18,6 +18,7 @@ def conjunction(session: Session, x: BinaryShare, y: BinaryShare) -> Rounds[Bina
         d = open(x ^ a),  e = open(y ^ b)         for dealt a, b, c = a & b
         z = c ^ (d & b) ^ ((a ^ d) & e)           where the public d is party 0's to add
 
+    From:  Beaver, CRYPTO '91; docs/protocol-book.md, Products.
     Needs: equal widths.
     Cost:  1 round; |x| + |y| words per peer; 1 AND mask, |z| words for party 0.
     Opens: d and e, uniform.
@@ -35,6 +36,7 @@ def conjunction(session: Session, x: BinaryShare, y: BinaryShare) -> Rounds[Bina
 def add_binary(session: Session, x: BinaryShare, y: BinaryShare) -> Rounds[BinaryShare]:
     """<x + y mod 2^w> by the parallel-prefix adder of Kogge and Stone.
 
+    From:  Kogge and Stone's adder, on shared bits; docs/protocol-book.md, Conversions.
     Needs: equal shapes and widths w.
     Cost:  1 + ceil(log2 w) rounds; 2 words, then 3 words a level (the last level 2), per element and peer;
            an AND mask a round, 1 word, then 2 a level (the last 1), for party 0.
@@ -49,6 +51,7 @@ def to_binary(session: Session, x: Share) -> Rounds[BinaryShare]:
 
         z = open(x + r),  <x> = z + <~r> + 1      the adder's first level is local, for z is public
 
+    From:  docs/protocol-book.md, Conversions.
     Needs: nothing; the whole word is converted, two's complement.
     Cost:  1 + 6 rounds; 8 bytes, then 24 bytes a level (the last level 16), per element and peer; 1 bit mask and 6 AND
            masks, 96 bytes an element for party 0.
@@ -65,6 +68,7 @@ def to_arithmetic(session: Session, x: BinaryShare) -> Rounds[Share]:
 
         v = open(x ^ m),  [x] = sum_i 2^i (v_i + [m_i] - 2 v_i [m_i])
 
+    From:  docs/protocol-book.md, Conversions.
     Needs: nothing; x is taken as an unsigned w-bit number, mod 2^64.
     Cost:  1 round; 1 word per element and peer; w shared bits, 8 w bytes an element for party 0.
     Opens: v, uniform in Z_2^w.

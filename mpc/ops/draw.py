@@ -27,6 +27,7 @@ def draw(
         b_i = [u total < C_i 2^c]       0 0 1 1 1: the first 1 is the drawn one; b of the last is 1
         o_i = b_i - b_(i-1)
 
+    From:  docs/protocol-book.md, Argmax.
     Needs: weights >= 0, not all 0, total < 2^weight_bits as a word; weight_bits + coin_bits <= 62.  If all are 0, the
            last is drawn.
     Error: each probability is off by less than 2^-coin_bits.

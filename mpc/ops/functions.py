@@ -24,6 +24,7 @@ from .truncate import truncate, truncate_to
 def reciprocal(session: Session, x: Share, *, upper: float, lower: float = 1.0, segments: int = 10) -> Rounds[Share]:
     """[1 / x] on [lower, upper] by one table of lines; the result keeps the table's finer scale.
 
+    From:  docs/protocol-book.md, Look-ups.
     Needs: 0 < lower <= x <= upper, or the table wraps silently: enforce the range where x's parts are shared.
     Error: h^2 / (8 lower^3) with h = 2^(k - segments) units of x, k the bits that hold upper - lower and a piece more;
            plus half a unit in the last place.  On [1, 2]: h = 2^-9 and the error is below 1e-6.
@@ -38,6 +39,7 @@ def reciprocal_newton(
 ) -> Rounds[Share]:
     """[1 / x] on [lower, upper] by a table and Newton's y (2 - x y), which squares the relative error.
 
+    From:  Newton's iteration; docs/protocol-book.md, Functions by iteration.
     Needs: as `reciprocal`.
     Error: e^(2^iterations) for the table's relative error e, plus 3 units in the last place.
     Cost:  2 + 4 rounds an iteration (the table's scale is brought to x's by the first truncation).
@@ -51,6 +53,7 @@ def reciprocal_newton(
 def reciprocal_published(session: Session, x: Share, *, iterations: int = 10) -> Rounds[Share]:
     """[1 / x] for x > 0 as CrypTen computes it: y_0 = 3 e^(1/2 - x) + 0.003, then Newton.
 
+    From:  Hannun et al., "Privacy-preserving contextual bandits"; docs/protocol-book.md, Functions by iteration.
     Needs: 0 < x <= 500: beyond, 1 - x / 2^8 in the exponential nears -1, x y_0 passes 2 and Newton diverges.
     Cost:  17 + 1 rounds for y_0, 4 an iteration.
     Opens: as `exponential`, `bilinear`, `truncate`.
@@ -61,7 +64,10 @@ def reciprocal_published(session: Session, x: Share, *, iterations: int = 10) ->
 
 
 def newton_reciprocal(session: Session, x: Share, y: Share, iterations: int) -> Rounds[Share]:
-    """[1 / x] from a start y of the same scale: y (2 - x y).  Needs: 0 < x y < 2.  Cost: 4 rounds an iteration."""
+    """[1 / x] from a start y of the same scale: y (2 - x y).  Needs: 0 < x y < 2.  Cost: 4 rounds an iteration.
+
+    From:  as in Hannun et al., "Privacy-preserving contextual bandits".
+    """
     for _ in range(iterations):
         xy = yield from product(session, x, y)
         xy = yield from truncate(session, xy, x.scale)
@@ -75,6 +81,7 @@ def exponential(session: Session, x: Share, *, squarings: int = 8) -> Rounds[Sha
 
     x / 2^k is free: the same words with k more fraction bits.  The squarings run at that scale s.
 
+    From:  Hannun et al., "Privacy-preserving contextual bandits"; docs/protocol-book.md, Functions by iteration.
     Needs: e^x < 2^(62 - 2 s) with s = x.scale + k, so x < 4 at 20 + 8 bits; and |x| < 2^k.
     Error: relative x^2 / 2^(k+1), plus 2^(k - s) from rounding.
     Cost:  2 k rounds and one truncation back: 2 k + 1.
@@ -93,6 +100,7 @@ def exponential(session: Session, x: Share, *, squarings: int = 8) -> Rounds[Sha
 def exponential_table(session: Session, x: Share, *, lower: float, upper: float, segments: int = 9) -> Rounds[Share]:
     """[e^x] on [lower, upper] by one table of lines.
 
+    From:  docs/protocol-book.md, Look-ups.
     Needs: lower <= x <= upper.
     Error: e^upper h^2 / 16 with h = 2^(k - segments) units of x.
     Cost:  1 round; as `curve`.
@@ -110,6 +118,7 @@ def square_root(session: Session, x: Share, *, upper: float, segments: int = 9, 
 
         y = y_0 + sum_l [x < limit_l] (y_l - y_(l-1))        limit_l = half of what level l covers
 
+    From:  docs/protocol-book.md, Functions by iteration.
     Needs: 0 <= x <= upper.
     Error: 5e-4 up to upper = 10 with 9 segment bits and 3 levels; beyond, it grows with sqrt(upper).
     Cost:  3 + 1 + 1 rounds; `levels` line masks, levels - 1 comparisons and products, 1 truncation.
@@ -133,6 +142,7 @@ def square_root_newton(
 ) -> Rounds[Share]:
     """[sqrt(x)] on [lower, upper], lower > 0, through 1 / sqrt(x): y (3 - x y^2) / 2 from a table's start, then x y.
 
+    From:  Newton's iteration; docs/protocol-book.md, Functions by iteration.
     Needs: 0 < lower <= x <= upper.
     Error: relative 3/2 e^2 an iteration for the table's relative error e, plus rounding.
     Cost:  2 + 6 rounds an iteration + 2.
@@ -157,6 +167,7 @@ def square_root_helba(session: Session, x: Share, *, upper: float = 1.0, iterati
 
         a_0 = x, b_0 = x - 1;   a <- a (1 - b / 2),   b <- b^2 (b - 3) / 4        for x in [0, 1]
 
+    From:  HELBA, Proposition 4; docs/protocol-book.md, Functions by iteration.
     Needs: 0 <= x <= upper.
     Error: below sqrt(upper) (1 - x / (4 upper))^(2^iterations), plus rounding.
     Cost:  4 rounds an iteration, and 2 when upper is not 1: x is divided by it, and a multiplied by its root.

@@ -21,6 +21,7 @@ def inverse(session: Session, w: Share, *, bound: float, iterations: int = 16) -
     X_k M_0^-1 ... keep M_k = W X_k, and M -> I quadratically: after k steps an eigenvalue l of W is off by
     (1 - l / c)^(2^k).  X and M are stacked, so a step is one product.
 
+    From:  HELBA, Proposition 2; docs/protocol-book.md, Functions by iteration.
     Needs: 0 < W <= bound as a quadratic form; entries of W^-1 below 2^(62 - 2 f).
     Cost:  1 + 2 rounds a step; a step is one 2D x D times D x D product and 2 D^2 truncations.
     Opens: as `bilinear`, `truncate`.

@@ -24,6 +24,7 @@ def lookup(session: Session, x: Share, table: Table, *, scale: int = 0) -> Round
 
         z = open(x + r mod 2^k),  y = turned[z]   where the dealt turned[j] = T[j - r]
 
+    From:  docs/protocol-book.md, Look-ups.
     Needs: 0 <= x < 2^k as a word; outside, x is taken mod 2^k.
     Cost:  1 round; |x| elements of Z_2^k per peer; 1 look-up mask, 8 |x| 2^k bytes for party 0.
     Opens: z, uniform in Z_2^k: every party reduces its share mod 2^k before it sends.
@@ -84,6 +85,7 @@ def curve(session: Session, x: Share, lines: Lines) -> Rounds[Share]:
     shifted by a secret offset, and one opening is enough.  One piece of the 2^s is spare, so that the piece that
     straddles the end of Z_2^k belongs to the lower end alone.
 
+    From:  docs/protocol-book.md, Look-ups.
     Needs: lower <= x <= upper; outside, x is taken mod 2^k from `lower`.
     Error: |f''| h^2 / 16 with h = 2^(k-s) units of x, plus half a unit in the last place of x (more where large values
            of f leave the slope fewer fraction bits than a piece is wide: 2^(k - s - 1 - out_scale)).

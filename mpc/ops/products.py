@@ -23,6 +23,7 @@ def bilinear(session: Session, op: Bilinear, x: Share, y: Share) -> Rounds[Share
 
     Each operand is masked once, never its broadcast copy: scaling A x 1 x 1 times D x D opens A + D^2 words.
 
+    From:  Beaver, CRYPTO '91; docs/protocol-book.md, Products.
     Needs: |op(x, y)| < 2^62 as words; scales that add up to at most 62.
     Cost:  1 round; 8 (|x| + |y|) bytes per peer; 1 product mask, 8 |z| bytes for party 0.
     Opens: d and e, uniform.
@@ -65,6 +66,7 @@ def square(session: Session, x: Share) -> Rounds[Share]:
 
         d = open(x - a),  z = c + 2 d a + d^2     for dealt a, c = a^2
 
+    From:  Beaver, CRYPTO '91, with one mask for both operands; docs/protocol-book.md, Products.
     Needs: |x^2| < 2^62 as words; twice the scale at most 62.
     Cost:  1 round; 8 |x| bytes per peer; 1 square mask, 8 |x| bytes for party 0.
     Opens: d, uniform.

@@ -51,6 +51,7 @@ def sign_by_tables(session: Session, d: Share, *, width: int = 64) -> Rounds[Sha
 
     For d = z - r mod 2^w, and its top bit is z_(w-1) ^ r_(w-1) ^ borrow.
 
+    From:  docs/protocol-book.md, Sign and comparison.
     Needs: |d| < 2^(w - 1) as a word.
     Cost:  3 rounds; per element and peer the narrowest word of w bits, then 1 byte a group, then 1 byte;
            1 sign table: 256 bytes a group, 128, and 8 2^(2 groups - 1) for party 0 (704 bytes at w > 33).
@@ -88,6 +89,7 @@ def sign_by_circuit(session: Session, d: Share, *, width: int = 64) -> Rounds[Sh
     r's bits are dealt with their places reversed (`ring.spread_bits`), so that neighbours lie in opposite halves of the
     word: a level joins the halves and the word shrinks by half.
 
+    From:  docs/protocol-book.md, Sign and comparison.
     Needs: |d| < 2^(w - 1) as a word.
     Cost:  2 + L rounds, L = max(3, ceil(log2(w - 1))); per element and peer the narrowest word of w bits, three words
            of half the width a level (two on the last level), 1 byte at the end;
@@ -120,7 +122,10 @@ def sign_by_circuit(session: Session, d: Share, *, width: int = 64) -> Rounds[Sh
 
 
 def bit_to_arithmetic(session: Session, bit: BinaryShare) -> Rounds[Share]:
-    """[b] from <b>, one bit.  Cost: 1 round; 1 byte an element and peer; 1 shared bit.  Opens: b ^ m, uniform."""
+    """[b] from <b>, one bit.  Cost: 1 round; 1 byte an element and peer; 1 shared bit.  Opens: b ^ m, uniform.
+
+    From:  docs/protocol-book.md, Conversions.
+    """
     m, each = session.draw(SharedBits(bit.shape, 1))
     v = yield Open(bit.words ^ m, bits=1, xor=True)
     v = v.astype(np.uint64)
@@ -132,6 +137,7 @@ def is_zero(session: Session, d: Share, *, width: int = 64) -> Rounds[Share]:
 
         z = open(d + r mod 2^w);   [z_k = r_k] for each byte, masked;   open;   "all equal" from a table
 
+    From:  docs/protocol-book.md, Sign and comparison.
     Needs: 1 <= width <= 64; d is taken mod 2^width.
     Cost:  2 rounds; per element and peer the narrowest word of w bits, then 1 byte; 1 equality table:
            256 + 8 2^ceil(w / 8) bytes an element for party 0.

@@ -22,6 +22,7 @@ def truncate(session: Session, x: Share, bits: int) -> Rounds[Share]:
     x + 2^62 lies in [0, 2^63), so the sum wraps exactly when r has its top bit and z has not: the third term
     puts back what the wrap took.  No failure probability, for any number of parties.
 
+    From:  docs/protocol-book.md, Exact truncation.
     Needs: |x| < 2^62 as a word; 1 <= bits <= 62.
     Error: |y - x / 2^bits| < 1 unit in the last place, mean 0.
     Cost:  1 round; 8 |x| bytes per peer; 1 truncation mask, 12 |x| bytes for party 0 (16 |x| beyond 32 bits).
@@ -54,6 +55,7 @@ def wraps(session: Session, x: Share, *, eta: bool = True) -> Rounds[Share]:
     The publication leaves eta out and is wrong with probability |x| / 2^64 per value; so is eta=False.  With
     eta, its sign follows from the quarter z lies in and the dealt sign of r.
 
+    From:  docs/protocol-book.md, The published wrap count.
     Needs: |x| < 2^62 as a word.
     Cost:  1 round; 8 |x| bytes per peer; 1 wrap mask, 16 |x| bytes for party 0.
     Opens: each party's z_p = x_p + r_p, each uniform.
@@ -75,6 +77,7 @@ def truncate_published(session: Session, x: Share, bits: int, *, eta: bool = Fal
 
         y_p = floor(x_p / 2^f),  y = sum y_p - theta_x 2^(64-f)
 
+    From:  Hannun et al., "Privacy-preserving contextual bandits"; docs/protocol-book.md, The published wrap count.
     Needs: |x| < 2^62 as a word.  Without eta the result is off by 2^(64-f) with probability |x| / 2^64.
     Error: otherwise at most N units in the last place, biased downwards by N / 2 of them.
     Cost:  as `wraps`.
