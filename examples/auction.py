@@ -24,7 +24,7 @@ from mpc.client import ClientProgram, Receive, Send
 from mpc.rounds import Input, Reveal, Rounds
 from mpc.session import Session
 from mpc.share import Share
-from protocols.run.command import System, main
+from protocols.run.options import System, main
 from protocols.run.program import Arrays, Desk, Ended, Program, Role
 from protocols.run.report import Report, plain_report
 

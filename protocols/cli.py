@@ -1,4 +1,7 @@
-"""The `masked` command.  Knows which module serves which command; no protocol."""
+"""The `masked` command.  Knows which module serves which command; no protocol.
+
+Options that all programs have stand in `run.options`, those of one program in its own `command`.
+"""
 
 from __future__ import annotations
 

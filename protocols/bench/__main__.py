@@ -12,10 +12,10 @@ from __future__ import annotations
 import argparse
 
 from ..run.exits import exit_codes
-from . import bandit, linucb, ops, samba
+from . import linucb, ops, ppcb, samba
 from .report import tell
 
-BENCHES = {"ops": ops.bench, "ppcb": bandit.bench, "linucb": linucb.bench, "samba": samba.bench}
+BENCHES = {"ops": ops.bench, "ppcb": ppcb.bench, "linucb": linucb.bench, "samba": samba.bench}
 _EXAMPLES = """examples:
   scripts/bench ops                      all operations, N = 2, 3, 5; writes benchmarks/ops.json and ops.md
   scripts/bench ops --quick --json -     small sizes, few repeats, one JSON document on stdout, no file

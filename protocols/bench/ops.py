@@ -22,7 +22,7 @@ from mpc.tables import markdown
 from offline import deal
 
 from ..run.exits import say
-from . import peer
+from . import crypten
 from .measure import WARM_UPS, Prepared, Row, plan_case, time_case, time_dealing, time_plain
 from .report import Page, head, ratio
 
@@ -66,7 +66,7 @@ def measure(options: argparse.Namespace) -> tuple[list[Row], str, list[PeerRow]]
     """All rows, what a reader must know of them, and all rows of the peer."""
     repeats = options.repeats or (5 if options.quick else 25)
     chosen = _chosen(options, repeats)
-    note = "" if options.no_peer else peer.install()
+    note = "" if options.no_peer else crypten.install()
     if note:
         note = f"CrypTen could not be installed ({note}), so its column is empty."
         say(note)
@@ -81,7 +81,7 @@ def measure(options: argparse.Namespace) -> tuple[list[Row], str, list[PeerRow]]
             rows += [replace(row, offline_microseconds=dealing.get((row.op, row.size))) for row in run]
         if not note and not options.no_peer:
             say(f"N = {parties}, CrypTen")
-            found = peer.measure(parties, min(repeats, 9))
+            found = crypten.measure(parties, min(repeats, 9))
             peers += found.values()
             rows = _beside(rows, found, chosen, parties)
     return rows, note, peers

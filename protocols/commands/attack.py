@@ -12,8 +12,8 @@ from typing import Any
 
 from mpc.errors import ConfigError
 
-from ..run.command import natural
 from ..run.folder import PICTURES, check_picture
+from ..run.options import natural
 from .answer import add_json
 
 

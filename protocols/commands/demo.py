@@ -21,7 +21,7 @@ from mpc.rounds import Open, Request, Reveal, Rounds
 from mpc.session import Session
 from offline import Plan, Recorder
 
-from ..run.sources import dealer_beside, source_for
+from ..run.dealer_process import dealer_beside, source_for
 
 _TREATMENTS = ("aspirin", "bisoprolol", "candesartan", "diltiazem", "enalapril")
 _BOUND = 1000.0

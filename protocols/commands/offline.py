@@ -12,10 +12,10 @@ from mpc.errors import ConfigError
 from offline import Plan, deal, inspect
 
 from ..bench.measure import plan_case
-from ..run.command import add_problem, check_parties, planned
+from ..run.dealer_process import serve_from_environment
+from ..run.options import add_problem, check_parties, planned
 from ..run.plans import add_plan, table
 from ..run.progress import Progress
-from ..run.sources import serve_from_environment
 from .operation import add_size, chosen, names
 from .programs import SYSTEMS
 

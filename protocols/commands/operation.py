@@ -23,9 +23,9 @@ from mpc.share import Share
 from offline import InProcessDealer
 
 from ..bench.measure import plan_case
-from ..run.command import check_parties, natural
+from ..run.dealer_process import dealer_beside, source_for
+from ..run.options import check_parties, natural
 from ..run.progress import Progress
-from ..run.sources import dealer_beside, source_for
 from .answer import add_json, answer
 
 

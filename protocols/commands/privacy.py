@@ -16,7 +16,7 @@ from mpc.tables import plain
 from offline import InProcessDealer
 
 from ..ppcb.audit import runs_at_once, secure_chooser
-from ..run.command import check_parties
+from ..run.options import check_parties
 from ..run.progress import Progress
 from .answer import add_json, answer
 

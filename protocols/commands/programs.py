@@ -8,8 +8,8 @@ from typing import Any
 
 from ..linucb_ds.command import LinUCBDS, SpectralUCBDS
 from ..ppcb.command import PPCB
-from ..run.command import System
-from ..run.command import register as register_system
+from ..run.options import System
+from ..run.options import register as register_system
 from ..samba.command import Samba
 from . import operation
 

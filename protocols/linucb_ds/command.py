@@ -18,8 +18,8 @@ from bandits.oful import Confidence
 from bandits.spectral import neighbour_graph, spectral_problem
 from mpc.errors import ConfigError
 
-from ..run.command import CLASSIC, MPC, System
 from ..run.folder import Keep
+from ..run.options import CLASSIC, MPC, System
 from ..run.program import Program
 from ..run.report import Report
 from .classic.run import play_classic

@@ -20,7 +20,7 @@ from mpc.client import ClientProgram, Receive, Send
 from mpc.errors import ConfigError, RangeError
 
 from ..run.program import Desk
-from .play import split
+from .player import split
 from .settings import Settings, Truncation
 
 _COPIES = 4  # of contexts and outcomes: the episodes', those by decision, the twin's, and what is between them

@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 from bandits.environments import DATA_SETS, Environment
 from mpc.errors import ConfigError
 
-from ..run.command import System, add_problem
 from ..run.folder import Keep
 from ..run.notes import notes_of
+from ..run.options import System, add_problem
 from ..run.program import Program
 from ..run.rehearsal import rehearse
 from ..run.report import Report

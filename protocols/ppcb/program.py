@@ -7,7 +7,8 @@
                           update of the pulled arm's regression
 
 Owners of the features are the computing parties.  The puller learns the arms, the payer knows the rewards, and nobody
-learns anything else.  Values have two leading axes: R replicas, and the B contexts that are decided on together.
+learns anything else (in a launch on one machine the payer's process reads the arms, to know what they paid: `clients`).
+Values have two leading axes: R replicas, and the B contexts that are decided on together.
 
 State: P_a = (ridge I + sum x x')^-1 and w_a = P_a sum r x, so that a step needs one reciprocal, not one for each arm:
 

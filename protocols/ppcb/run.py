@@ -20,7 +20,7 @@ from mpc.session import Session
 
 from ..run.program import Arrays, Counted, Desk, Ended, Facts, Program, Role, home_of
 from .clients import Tally, World, by_step, check_memory, payer, pulled, puller
-from .play import Play, split
+from .player import Play, split
 from .program import PAYER, PULLER
 from .replay import choices
 from .settings import Policy, Settings, Variant

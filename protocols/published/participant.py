@@ -1,6 +1,6 @@
 """A participant of a published protocol as a process of its own, and how a run of such processes is launched.
 
-    python -m protocols.published.participant MODULE:NAME FOLDER         NAME is the protocol's `System`
+    python -m protocols.published.participant MODULE:NAME FOLDER         NAME is the protocol's `Published`
 
     FOLDER/cast.json      who takes part, by node, and who calls whom
     FOLDER/NAME.in.json   what a participant alone is given; it deletes the file when it has read it
@@ -36,7 +36,7 @@ _SECONDS_BEHIND = 0.5  # in which the centre ends first, which knows whom all of
 
 
 @dataclass(frozen=True)
-class System(Generic[O]):
+class Published(Generic[O]):
     """What a published protocol says of its participants.
 
     where: MODULE:NAME of this object.  program: of 'masked launch'.  outcome: what a participant ends with.  refusal:
@@ -82,7 +82,7 @@ def _outcome_path(folder: Path, name: str) -> Path:
 
 
 def launched(
-    system: System[O], cast: Cast, *, watch: Watch | None, timeout: float
+    system: Published[O], cast: Cast, *, watch: Watch | None, timeout: float
 ) -> tuple[dict[str, O], dict[str, Times]]:  # fmt: skip
     """Play a run in a process for each participant: what each ends with, and its seconds."""
     names = list(cast.inputs)
@@ -100,7 +100,7 @@ def main() -> None:
     """Play the participant that this process's place says."""
     where, folder = sys.argv[1], Path(sys.argv[2])
     module, _, attribute = where.partition(":")
-    system: System[Any] = getattr(importlib.import_module(module), attribute)
+    system: Published[Any] = getattr(importlib.import_module(module), attribute)
     here = place()
     if here is None:
         raise ConfigError(f"a participant is started by 'masked launch {system.program}'")

@@ -1,1 +1,14 @@
-"""What every program has, once: plan, simulate, launch, checkpoints, stop and resume, results, options."""
+"""What every program has, once.  A system says what it is as a `program.Program`; the rest is here.
+
+program          what a system gives: roles, what each alone has, its player, its clients, its result
+options          the options that all programs have, and what a command does with them
+simulate         a run in one process
+launch           a run in processes; role_process is such a process, dealer_process the dealer's, torchrun its ranks
+rehearsal, plans what a decision draws, found by playing one with nobody's inputs; and the file of it
+checkpoint       what a role goes on from; folder: of all roles, locked, resumed, forgotten; notes: what a client learned
+stopping         Ctrl-C once and twice
+desk             where a client sits: what it keeps, notes, and tells another one
+report           documents, texts and files; plots and picture draw; progress is said in between
+seeded_dealer    a dealer for simulations that can be repeated
+exits            exit codes, and the one line of an error
+"""

@@ -17,9 +17,9 @@ import numpy as np
 
 from mpc.errors import PeerLost
 
+from .dealer_process import before
 from .notes import notes_of
 from .program import Arrays
-from .sources import before
 
 State = Callable[[], Arrays]
 

@@ -1,4 +1,7 @@
-"""A run with a process for each role and one for the dealer: prepares, starts, stops, and reads the end."""
+"""A run with a process for each role and one for the dealer: prepares, starts, stops, and reads the end.
+
+What a process is told, and how it finds its program: `role_process.Task`.  What is said of one that died: `mpc.children`.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +25,13 @@ from mpc.net.transport import DEFAULT_TIMEOUT, check_timeout
 from mpc.prg import fresh_key
 
 from .checkpoint import Checkpoint, checkpoint_at
+from .dealer_process import REPORT, check_material, dealer_beside
 from .folder import COIN_KEY, SEEDS_KEY, Keep, begin, drop_beyond, forget, go_on, homes, key_in, reached
 from .notes import beyond, note_again, notes_of
 from .program import Coins, Ended, Program, home_of
 from .progress import StepLines
 from .rehearsal import Rehearsed, rehearse
-from .roles import ENDED, PARTY, PATIENCE, PIPE, Task, kind_of, private_path, returned_path
-from .sources import REPORT, check_material, dealer_beside
+from .role_process import ENDED, PARTY, PATIENCE, PIPE, Task, kind_of, private_path, returned_path
 from .stopping import Stopped, stoppable
 
 R = TypeVar("R")
@@ -157,7 +160,7 @@ def _play(program: Program[Any], prepared: Prepared, watch: Callable[[int], Any]
     task, folder = prepared.task, prepared.folder
     if task.start >= program.decisions and program.lasting:  # nothing follows the last decision
         return
-    command = own_command("protocols.run.roles", str(folder))
+    command = own_command("protocols.run.role_process", str(folder))
     clients = {role.name: [*command, role.name] for role in program.roles}
     with _dealing(program, prepared) as environment:
         launch_processes(

@@ -14,11 +14,11 @@ from mpc.exchange import Listener
 from mpc.session import Session
 
 from .checkpoint import Checkpoint
-from .dealer import MeteredDealer
 from .desk import MemoryDesk, World
 from .folder import Keep, forget, latest, other_run
 from .program import Arrays, Coins, Ended, Program, apart, home_of
 from .rehearsal import rehearse
+from .seeded_dealer import MeteredDealer
 from .stopping import Stopped
 
 R = TypeVar("R")

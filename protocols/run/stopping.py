@@ -1,4 +1,6 @@
-"""Ctrl-C as a wish: a run ends between two decisions, and keeps what it reached.  Knows small files in a run's folder.
+"""Ctrl-C as a wish: a run ends between two decisions, and keeps what it reached; a second Ctrl-C ends it at once.
+
+Knows small files in a run's folder:
 
     launcher                     role p, of those that keep checkpoints
     stop          ---------->    seen after its decision d_p;  stands-p = d_p,

@@ -23,7 +23,7 @@ from .checkpoint import checkpoint_at
 from .folder import Keep, forget, homes, reached
 from .launch import Prepared, Processes, ended, prepare
 from .program import Program
-from .roles import PARTY, play, returned_path
+from .role_process import PARTY, play, returned_path
 
 R = TypeVar("R")
 _SILENT = 10.0  # seconds in which rank 0 says what all ranks found, and torchrun ends them

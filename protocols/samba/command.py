@@ -14,13 +14,13 @@ import numpy as np
 from bandits.samba import NAMES, BernoulliArms, SambaError, Seeds, load_arms
 from mpc.errors import ConfigError
 
-from ..run.command import CLASSIC, MPC, System
 from ..run.folder import Keep
+from ..run.options import CLASSIC, MPC, System
 from ..run.program import Program
 from ..run.progress import Progress
 from ..run.report import Report
 from ..run.stopping import Interrupt, Stopped
-from .classic.kept import forget, last_common
+from .classic.checkpoints import forget, last_common
 from .classic.messages import Spec
 from .classic.run import play_classic
 from .mpc.program import CUSTOMER

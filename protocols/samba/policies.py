@@ -1,4 +1,7 @@
-"""The six policies as owners play them: a score from one owner's n, s, noise and the step.  Knows nobody else's.
+"""The policies as owners play them: a score from one owner's n, s, noise and the step.  Knows nobody else's.
+
+A new one is a class here and a case in `local_policy`; its plaintext twin is a file in `bandits/samba` and a name in
+`bandits/samba/named.py`.  A policy that is only tried out needs neither: docs/samba.md.
 
     epsilon-greedy, epsilon-decreasing   s/n                        largest; explores with probability eps, 1 / ln t
     ucb                                  s/n + sqrt(2 ln t / n)     largest
@@ -21,7 +24,7 @@ import numpy as np
 from bandits.samba.named import NAMES
 from mpc.errors import ConfigError
 
-from .score import SCORE_BITS, Holdings, LocalPolicy, Select
+from .owners import SCORE_BITS, Holdings, LocalPolicy, Select
 
 LEAST_TAU, LARGEST_TAU = 1e-3, 1e6
 _LOG2_E = math.log2(math.e)

@@ -28,7 +28,7 @@ OPTIONS = {
 }  # fmt: skip
 MACHINERY = {"subprocess", "multiprocessing", "signal", "tempfile", "fcntl"}
 LIBRARY = ROOT / "protocols/ppcb/library"  # a bandit that is called, not run: it hosts sessions of its own
-CLASSIC_KEPT = ROOT / "protocols/samba/classic/kept.py"  # what an owner of the published protocol goes on from
+CLASSIC_KEPT = ROOT / "protocols/samba/classic/checkpoints.py"  # what an owner of the published protocol goes on from
 
 
 def parsed(path: Path) -> ast.Module:

@@ -22,7 +22,7 @@ from bandits.spectral import SpectralConfidence
 from mpc.errors import ConfigError
 
 from ...published.drive import Play, Watch
-from ...published.participant import Cast, System
+from ...published.participant import Cast, Published
 from .messages import Role
 from .roles import Outcome, comparator, data_customer, data_owner, puller
 
@@ -78,4 +78,4 @@ def _constants(exploration: Exploration) -> dict[str, Any]:
     return asdict(exploration)
 
 
-SYSTEM = System(f"{__name__}:SYSTEM", "linucb-ds", Outcome, ProblemError, play_of)
+PUBLISHED = Published(f"{__name__}:PUBLISHED", "linucb-ds", Outcome, ProblemError, play_of)

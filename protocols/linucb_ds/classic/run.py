@@ -16,7 +16,7 @@ from ...published.drive import PREPARATION, STEPS, Times, Watch, in_one_process
 from ...published.outcome import whole_ledger
 from ...published.paillier import KEY_BITS, Counts, check_bits, require_packages
 from ...published.participant import launched
-from .cast import SYSTEM, cast_of, play_of
+from .cast import PUBLISHED, cast_of, play_of
 from .messages import Role
 from .roles import Outcome
 
@@ -103,7 +103,7 @@ def play_classic(
             problem, scales, budget=budget, seed=seed, noise=noise, bits=bits, insecure=insecure
         )  # fmt: skip
         if processes:
-            outcomes, parts = launched(SYSTEM, cast, watch=watch, timeout=timeout)
+            outcomes, parts = launched(PUBLISHED, cast, watch=watch, timeout=timeout)
         else:
             plays = {name: play_of(node, dict(cast.inputs[name]), watch, seen) for node, name in enumerate(cast.inputs)}
             outcomes, parts = in_one_process(plays)

@@ -25,7 +25,7 @@ from mpc.meter import Cost
 from mpc.session import Session
 from offline import Plan, Recorder
 
-from ..play import feature_blocks
+from ..player import feature_blocks
 from ..run import twin_of
 from ..settings import Settings
 from . import arguments, propensity

@@ -17,7 +17,7 @@ from mpc.prg import KEY_BYTES
 from mpc.session import Session
 from offline import InProcessDealer
 
-from ...run.dealer import MeteredDealer
+from ...run.seeded_dealer import MeteredDealer
 from .arguments import ArgumentError, whole_number
 
 

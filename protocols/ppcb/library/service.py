@@ -21,8 +21,8 @@ from mpc.rounds import Open, Rounds, labelled
 from mpc.session import Session
 from mpc.share import Share
 
-from ...run.dealer import MeteredDealer
-from ..play import share_contexts, split
+from ...run.seeded_dealer import MeteredDealer
+from ..player import share_contexts, split
 from ..program import PAYER, PULLER, State
 from ..replay import choices
 from ..settings import Settings

@@ -21,9 +21,9 @@ from bandits.samba.coins import OrderCoins, PointCoins, derived
 from bandits.samba.rewards import reward
 
 from ...published.drive import Play, Watch
-from ...published.participant import Cast, System
+from ...published.participant import Cast, Published
 from ...published.sealing import fresh_key
-from .kept import OwnersKept, home_of
+from .checkpoints import OwnersKept, home_of
 from .masks import OwnerCoins
 from .messages import COMP, CONTROLLER, CUSTOMER, Spec, owners_name
 from .outcome import Outcome
@@ -77,4 +77,4 @@ def play_of(node: int, given: dict[str, Any], watch: Watch) -> Play[Outcome]:
     )
 
 
-SYSTEM = System(f"{__name__}:SYSTEM", "samba", Outcome, SambaError, play_of)
+PUBLISHED = Published(f"{__name__}:PUBLISHED", "samba", Outcome, SambaError, play_of)

@@ -26,7 +26,7 @@ import numpy as np
 
 from bandits.samba.coins import CommonCoins, OrderCoins, derived
 
-from ..score import LocalPolicy, Select
+from ..owners import LocalPolicy, Select
 
 MASK_BITS = 64
 _DOUBLE, _RAW = np.dtype("<f8"), np.dtype("V8")

@@ -18,8 +18,8 @@ from mpc.errors import Desync
 
 from ...published.frame import Frame, Message
 from ...published.paillier import PublicKey
+from ..owners import LocalPolicy
 from ..policies import local_policy
-from ..score import LocalPolicy
 
 _ORDER = struct.Struct("<QIQI")
 _REFUSAL = struct.Struct("<BIQ")

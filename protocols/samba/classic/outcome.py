@@ -7,7 +7,7 @@ from typing import Any
 
 from ...published import outcome
 from ...published.paillier import Counts
-from ..score import LocalPolicy, Select
+from ..owners import LocalPolicy, Select
 from .messages import COMP, CONTROLLER
 
 _MASKED = {

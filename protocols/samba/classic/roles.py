@@ -44,7 +44,7 @@ from ...published.drive import STEPS, SUM, Part, Play, Receive, Send, Watch
 from ...published.frame import Message
 from ...published.paillier import Encryptor, Integer, SecretKey
 from ...published.sealing import MOST_SLOTS, TAG_BYTES, Direction, Forged, Seal
-from ..score import LocalPolicy, Owners, Pay
+from ..owners import LocalPolicy, Owners, Pay
 from .masks import Field, OwnerCoins, fields_of
 from .messages import (
     COMP,

@@ -20,9 +20,9 @@ from ...published.outcome import whole_ledger
 from ...published.paillier import KEY_BITS, check_bits, require_packages
 from ...published.participant import launched
 from ...published.sealing import fresh_key
-from ..score import LocalPolicy, require_local
-from .cast import SYSTEM, cast_of
-from .kept import OwnersKept, RunKept, home_of
+from ..owners import LocalPolicy, require_local
+from .cast import PUBLISHED, cast_of
+from .checkpoints import OwnersKept, RunKept, home_of
 from .masks import OwnerCoins
 from .messages import COMP, CONTROLLER, CUSTOMER, Spec, owners_name
 from .outcome import Operations, Outcome, earlier
@@ -195,7 +195,7 @@ def play_classic(
             spec, arms, budget, seeds, masks=masks, bits=bits, insecure=insecure, start=start, folder=folder,
             every=every,
         )  # fmt: skip
-        outcomes, parts = launched(SYSTEM, cast, watch=watch, timeout=timeout)
+        outcomes, parts = launched(PUBLISHED, cast, watch=watch, timeout=timeout)
     else:
         make: Make = Spec.policy if own is None else lambda _: own
         key, rows = fresh_key(), hosts[0]

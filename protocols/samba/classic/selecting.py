@@ -14,7 +14,7 @@ import numpy as np
 
 from ...published.frame import Message
 from ...published.sealing import TAG_BYTES, Forged, Seal
-from ..score import LocalPolicy, Select
+from ..owners import LocalPolicy, Select
 from .masks import Field
 from .messages import Kind, Why, rows_of
 from .outcome import Outcome, comp_learned

@@ -17,7 +17,7 @@ from mpc.client import ClientProgram, Receive, Send
 from mpc.errors import ConfigError, RangeError
 
 from ...run.program import Desk
-from ..score import Owners, Pay
+from ..owners import Owners, Pay
 from .settings import Settings
 
 _HALF = (1 << 64) - 1

@@ -22,7 +22,7 @@ from mpc.session import Session
 from mpc.share import Share
 
 from ...run.program import Arrays
-from ..score import Select
+from ..owners import Select
 from .settings import COIN_BITS, WEIGHT_BITS, Settings
 
 CUSTOMER = "DC"

@@ -15,8 +15,8 @@ from bandits.samba import Policy, SambaError, by_name, check_budget
 from mpc import ops
 from mpc.errors import ConfigError
 
+from ..owners import SCORE_BITS, LocalPolicy, Select, require_local
 from ..policies import local_policy
-from ..score import SCORE_BITS, LocalPolicy, Select, require_local
 
 WEIGHT_BITS = COIN_BITS = 31  # of the sum of all weights, and of the coin that points into it: 62 bits together
 CHANCE_BITS = WEIGHT_BITS - 1  # fraction bits of a weight: probabilities add up to 1

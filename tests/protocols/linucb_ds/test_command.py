@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from protocols.linucb_ds.command import LinUCBDS
-from protocols.run.command import planned
+from protocols.run.options import planned
 
 from .. import harness
 from ..harness import Output, refused

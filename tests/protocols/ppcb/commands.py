@@ -14,7 +14,7 @@ SMALL = ("--data", "synthetic", "--arms", "4", "--dim", "8", "--parties", "2", "
 
 def roles(parent: int, name: str) -> list[int]:
     """The processes of a launch that play this role, in the order they were started."""
-    return children(parent, "protocols.run.roles", name)
+    return children(parent, "protocols.run.role_process", name)
 
 
 class Struck:

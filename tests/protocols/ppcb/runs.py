@@ -18,7 +18,7 @@ from mpc.rounds import Rounds
 from mpc.share import Share
 from protocols.ppcb import clients
 from protocols.ppcb.clients import pulled
-from protocols.ppcb.play import Play
+from protocols.ppcb.player import Play
 from protocols.ppcb.program import PAYER, PULLER, Decision, State, decide, learn
 from protocols.ppcb.replay import choices
 from protocols.ppcb.run import Bandit, Owners, Run, twin_of
@@ -26,12 +26,12 @@ from protocols.ppcb.settings import Settings
 from protocols.run import folder
 from protocols.run import simulate as simulation_of_any
 from protocols.run.checkpoint import Checkpoint
-from protocols.run.dealer import MeteredDealer
 from protocols.run.desk import MemoryDesk, World
 from protocols.run.folder import Keep
 from protocols.run.launch import Processes
 from protocols.run.launch import launch as launch_any
 from protocols.run.rehearsal import Rehearsed, rehearse
+from protocols.run.seeded_dealer import MeteredDealer
 
 ENVIRONMENT = synthetic_linear(4, 8, rows=400, seed=1)
 SEED = 7

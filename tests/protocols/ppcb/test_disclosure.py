@@ -12,10 +12,10 @@ from mpc import EVERYONE, Open, Reveal, Session
 from mpc.ledger import Entry
 from mpc.rounds import Request
 from protocols.ppcb.clients import World
-from protocols.ppcb.play import Play, split
+from protocols.ppcb.player import Play, split
 from protocols.ppcb.program import PULLER
 from protocols.ppcb.settings import Argmax, Division, Policy, Truncation, Variant
-from protocols.run.dealer import MeteredDealer
+from protocols.run.seeded_dealer import MeteredDealer
 
 from .runs import ENVIRONMENT, SEED, Parts, clients_of, finished, name_of, played, settings
 

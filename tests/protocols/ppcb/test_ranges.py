@@ -18,7 +18,7 @@ from mpc import ConfigError, RangeError, Session
 from mpc.errors import MaskedError
 from offline import InsecureSeededDealer
 from protocols.ppcb.clients import World
-from protocols.ppcb.play import Play, feature_blocks, share_contexts, split
+from protocols.ppcb.player import Play, feature_blocks, share_contexts, split
 from protocols.ppcb.settings import Argmax, Division, Policy, Settings, Truncation, Variant
 
 from .runs import (

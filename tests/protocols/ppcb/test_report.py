@@ -19,7 +19,7 @@ from protocols.ppcb.report import reward_curve, text
 from protocols.ppcb.run import Difference, Run, baselines_of
 from protocols.run import picture
 from protocols.run.checkpoint import checkpoints
-from protocols.run.sources import warm_up
+from protocols.run.dealer_process import warm_up
 
 from ..harness import ROOT
 from .runs import ENVIRONMENT, SEED, paying, played, settings, simulate

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from bandits.environments import unit_rows
 from bandits.linear import LinearBandit
 from mpc import ConfigError
-from protocols.ppcb.play import Play
+from protocols.ppcb.player import Play
 from protocols.ppcb.refresh import refresh
 from protocols.ppcb.settings import Division, Variant
 

@@ -12,8 +12,8 @@ import pytest
 
 from bandits.samba import NAMES
 from offline import Plan
-from protocols.run.command import planned
 from protocols.run.folder import reserved
+from protocols.run.options import planned
 from protocols.samba.command import Samba
 
 from ..harness import Output, awaited, document, masked, refused, started

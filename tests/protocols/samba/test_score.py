@@ -9,8 +9,8 @@ import pytest
 
 from bandits.samba import NAMES
 from mpc.errors import ConfigError, Desync, RangeError
+from protocols.samba.owners import SCORE_BITS, Holdings, LocalPolicy, Owners, Select, require_local
 from protocols.samba.policies import ReinforcementComparison, SoftmaxRace, local_policy
-from protocols.samba.score import SCORE_BITS, Holdings, LocalPolicy, Owners, Select, require_local
 
 
 def owners_of(name: str, arms: int = 3, seed: int = 1, race: bool = False) -> Owners:

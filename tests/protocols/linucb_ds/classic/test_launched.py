@@ -24,7 +24,7 @@ from protocols.linucb_ds.classic.messages import Role
 from protocols.linucb_ds.classic.run import play_classic
 from protocols.published.participant import Cast, input_path
 
-ROLE = [sys.executable, "-m", "protocols.published.participant", "protocols.linucb_ds.classic.cast:SYSTEM"]
+ROLE = [sys.executable, "-m", "protocols.published.participant", "protocols.linucb_ds.classic.cast:PUBLISHED"]
 
 
 def linucb(dim: int = 3, arms: int = 6) -> LinearProblem:

@@ -26,7 +26,7 @@ from offline import deal
 from protocols.cli import main
 from protocols.linucb_ds.mpc.run import Run, pulled
 from protocols.linucb_ds.mpc.settings import Settings
-from protocols.run import command
+from protocols.run import options as command
 from protocols.run.checkpoint import Checkpoint, checkpoint_at, checkpoints
 from protocols.run.folder import Keep
 from protocols.run.stopping import Stopped
@@ -159,7 +159,7 @@ def with_parties_that(do: str, scratch: Path, when: str = "== 12") -> str:
     site.mkdir(parents=True)
     (site / "sitecustomize.py").write_text(
         "import os, sys, time\n"
-        "if any('protocols.run.roles' in word for word in sys.orig_argv) and sys.orig_argv[-1] == 'party':\n"
+        "if any('protocols.run.role_process' in word for word in sys.orig_argv) and sys.orig_argv[-1] == 'party':\n"
         "    from protocols.linucb_ds.mpc import player as players\n"
         "    for kind in (players.ShownArms, players.HiddenArms):\n"
         "        def turn(self, whole=kind.turn):\n"

@@ -16,7 +16,7 @@ from mpc.net.tcp import Tcp, TcpClient
 from mpc.session import Session
 from offline import Store, StoreSource, deal
 from protocols.ppcb import Hear, PrivateContextualBandit, Say, payer_client, puller_client
-from protocols.ppcb.play import split
+from protocols.ppcb.player import split
 from tests.parties.threads import TOKEN, over_tcp, side_by_side, values
 
 from .runs import CLOSE, X, made, regressions, taught

@@ -17,8 +17,8 @@ from protocols.samba.classic import roles
 from protocols.samba.classic.masks import OwnerCoins, fields_of
 from protocols.samba.classic.messages import COMP, CONTROLLER, CUSTOMER, HEAD, Kind, Spec, Why, pack, pack_refusal
 from protocols.samba.classic.roles import controller, data_customer, owners
+from protocols.samba.owners import Holdings, LocalPolicy, Select
 from protocols.samba.policies import UCB, Softmax
-from protocols.samba.score import Holdings, LocalPolicy, Select
 
 from .runs import BITS, KEY, MEANS, changed, classic, noted, plays
 

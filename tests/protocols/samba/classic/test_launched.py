@@ -25,13 +25,13 @@ from protocols.published.participant import Cast, input_path
 from protocols.run.checkpoint import Checkpoint
 from protocols.samba.classic import run as classic_run
 from protocols.samba.classic.cast import cast_of
-from protocols.samba.classic.kept import RunKept
+from protocols.samba.classic.checkpoints import RunKept
 from protocols.samba.classic.messages import Spec
 
 from .runs import classic, same
 
 MEANS = [0.2, 0.8, 0.5]
-PROCESS = [sys.executable, "-m", "protocols.published.participant", "protocols.samba.classic.cast:SYSTEM"]
+PROCESS = [sys.executable, "-m", "protocols.published.participant", "protocols.samba.classic.cast:PUBLISHED"]
 
 
 def launched(policy: Any = "ucb", budget: int = 60, means: Any = MEANS, **rest: Any) -> Any:

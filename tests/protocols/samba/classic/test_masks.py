@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from bandits.samba.words import drawn
 from protocols.samba.classic.masks import Field, double_of, fields_of
 from protocols.samba.classic.selecting import AllZero, selected, unfit, uniform
+from protocols.samba.owners import Select
 from protocols.samba.policies import local_policy
-from protocols.samba.score import Select
 
 
 @given(st.integers(0, (1 << 52) - 2), st.integers(1, 1 << 20), st.integers(1, 1 << 64))

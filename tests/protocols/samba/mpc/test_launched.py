@@ -19,7 +19,7 @@ from protocols.run import launch as run_launch
 from protocols.run.checkpoint import checkpoint_at, checkpoints
 from protocols.run.folder import COIN_KEY, SEEDS_KEY, Keep
 from protocols.run.launch import Prepared
-from protocols.run.roles import private_path
+from protocols.run.role_process import private_path
 from protocols.run.stopping import Stopped
 from protocols.samba.mpc.clients import Host
 from protocols.samba.mpc.run import Run
@@ -79,7 +79,7 @@ def test_an_owner_with_a_score_that_is_none_is_named(tmp_path: Path, monkeypatch
 def struck(scratch: Path, role: str, how: signal.Signals) -> Iterator[Callable[[], bool]]:
     """Signal the process of a role of the run in this folder, once all have kept something; says whether it did."""
     over, found = threading.Event(), threading.Event()
-    command = ["protocols.run.roles", str(scratch), role]
+    command = ["protocols.run.role_process", str(scratch), role]
 
     def watch() -> None:
         while not over.wait(0.05):
@@ -158,7 +158,7 @@ def interrupted(scratch: Path, *, hanging: str = "") -> Iterator[None]:
             if over.wait(0.005):
                 return
         if hanging:
-            os.kill(process_of(["protocols.run.roles", str(scratch), hanging]), signal.SIGSTOP)
+            os.kill(process_of(["protocols.run.role_process", str(scratch), hanging]), signal.SIGSTOP)
         os.kill(os.getpid(), signal.SIGINT)
         while hanging and not over.wait(0.05):
             if (scratch / "stop").exists():

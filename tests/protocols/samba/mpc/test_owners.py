@@ -12,7 +12,7 @@ from mpc import ConfigError, RangeError
 from mpc.errors import Desync
 from protocols.samba.mpc.clients import Host, inputs
 from protocols.samba.mpc.settings import Settings
-from protocols.samba.score import Holdings, LocalPolicy
+from protocols.samba.owners import Holdings, LocalPolicy
 
 from .runs import POLICIES, rising, simulation
 

@@ -1,4 +1,4 @@
-"""One role of a run in a process of its own: `python -m protocols.run.roles FOLDER ROLE`.  Knows files and one place.
+"""One role of a run as a process: `python -m protocols.run.role_process FOLDER ROLE`.  Knows files and one place.
 
     FOLDER/task.json        what every role is told: the program as `Program.public` has it, and where things are kept
     FOLDER/ROLE.npz         what this role alone has, `Program.private`; it deletes the file once it has read it
@@ -29,10 +29,10 @@ from mpc.net.transport import Transport
 from mpc.session import Session
 
 from .checkpoint import Checkpoint, checkpoint_at
+from .dealer_process import source_for
 from .desk import FileDesk, State
 from .program import Arrays, Program, Role, home_of
 from .progress import StepLines
-from .sources import source_for
 from .stopping import Stop, stopped_at
 
 PIPE, ENDED = "world", "ended.json"

@@ -29,7 +29,6 @@ from ..run.folder import Keep
 from ..run.launch import Processes, prepare
 from ..run.rehearsal import rehearse
 from ..run.simulate import Simulation
-from . import peer
 from .measure import dealt, time_dealing
 from .report import Page, head, ratio
 
@@ -101,13 +100,13 @@ def bench(options: argparse.Namespace) -> Page:
 def measure(*, quick: bool, with_peer: bool) -> tuple[list[Row], list[Replicas], list[dict[str, Any]], str]:
     """All sizes, the simulation, CrypTen's rows, and why there are none."""
     steps = 30 if quick else 400
-    note = peer.install() if with_peer else ""
+    note = crypten.install() if with_peer else ""
     rows, peers = [], []
     for parties, arms in GOALS:
         say(f"N = {parties}, {arms} arms")
         row = _ours(parties, arms, steps)
         if with_peer and not note:
-            found = peer.measure_bandit(parties, arms, DIM, 4 if quick else 15)
+            found = crypten.measure_bandit(parties, arms, DIM, 4 if quick else 15)
             peers += found
             row = _beside(row, found)
         rows.append(row)
@@ -123,9 +122,11 @@ def _ours(parties: int, arms: int, steps: int) -> Row:
     with dealt(plan, total) as folder:
         prepare(program, Processes(material=folder / "material"), Keep(folder / "keep"), folder)
         said: dict[str, str] = {}
-        clients = {role: [sys.executable, "-m", "protocols.run.roles", str(folder), role] for role in (PULLER, PAYER)}
+        clients = {
+            role: [sys.executable, "-m", "protocols.run.role_process", str(folder), role] for role in (PULLER, PAYER)
+        }
         launch(
-            [sys.executable, "-m", "protocols.bench.bandit_party", str(folder)], parties, clients=clients,
+            [sys.executable, "-m", "protocols.bench.ppcb_party", str(folder)], parties, clients=clients,
             output=said.__setitem__,
         )  # fmt: skip
     told = [json.loads(said[f"party {party}"]) for party in range(parties)]

@@ -21,7 +21,7 @@ from bandits.samba.coins import Seeds
 from mpc.errors import ConfigError
 
 from ...run.checkpoint import Checkpoint, checkpoint_at, checkpoints, forget_beyond, half_written
-from ..score import Owners
+from ..owners import Owners
 from .messages import Spec, owners_name
 
 _KIND = "classic SAMBA"

@@ -1,4 +1,8 @@
-"""Where a run's material comes from: a dealer process beside it, or stores that fit it.  Knows sources; no protocol."""
+"""Where a run's material comes from: a dealer in a process beside it, or stores that fit it.  Knows no protocol.
+
+A run that goes on has the same coins: its dealer deals by the same coin key, from a later block on.  A dealer that dies
+or hangs is named by the party that waits for it, and the run ends with exit code 2, as after any role's death.
+"""
 
 from __future__ import annotations
 

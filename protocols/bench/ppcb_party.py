@@ -12,9 +12,9 @@ import numpy as np
 from mpc.launch import join, party_main, place
 from mpc.session import Session
 
+from ..run.dealer_process import source_for
 from ..run.program import home_of
-from ..run.roles import Task, own_inputs
-from ..run.sources import source_for
+from ..run.role_process import Task, own_inputs
 
 
 def main() -> None:
