@@ -100,13 +100,13 @@ def bench(options: argparse.Namespace) -> Page:
 def measure(*, quick: bool, with_peer: bool) -> tuple[list[Row], list[Replicas], list[dict[str, Any]], str]:
     """All sizes, the simulation, CrypTen's rows, and why there are none."""
     steps = 30 if quick else 400
-    note = crypten.install() if with_peer else ""
+    note = peer.install() if with_peer else ""
     rows, peers = [], []
     for parties, arms in GOALS:
         say(f"N = {parties}, {arms} arms")
         row = _ours(parties, arms, steps)
         if with_peer and not note:
-            found = crypten.measure_bandit(parties, arms, DIM, 4 if quick else 15)
+            found = peer.measure_bandit(parties, arms, DIM, 4 if quick else 15)
             peers += found
             row = _beside(row, found)
         rows.append(row)

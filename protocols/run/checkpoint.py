@@ -3,8 +3,8 @@
     facts     the run's name and the role; what was counted so far: cost, ledger, seconds
     arrays    the state of the role: shares of a computing party, or what a client goes on from
 
-Coins are not in it.  A run that goes on has the same ones because its dealer has the same key, `coin.key` in `folder`, and
-begins at the block that is due.
+Coins are not in it.  A run that goes on has the same ones because its dealer has the same key, `coin.key` in `folder`,
+and begins at the block that is due.
 
 A checkpoint holds shares: it is worth as much secrecy as the process that wrote it.  Files are numpy archives without
 pickle, written whole or not at all; the last two are kept, since processes may have come to different ones.

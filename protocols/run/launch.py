@@ -1,6 +1,7 @@
 """A run with a process for each role and one for the dealer: prepares, starts, stops, and reads the end.
 
-What a process is told, and how it finds its program: `role_process.Task`.  What is said of one that died: `mpc.children`.
+What a process is told, and how it finds its program: `role_process.Task`.  What is said of one that died:
+`mpc.children`.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ from .rehearsal import rehearse
 from .report import Report, show
 from .simulate import simulate
 from .stopping import Interrupt, Stopped
-from .torchrun import check_place, one_voice, reported, torchrun
+from .torchrun import check_dealt, check_place, follow, one_voice, reported, torchrun
 
 CLASSIC, MPC = "classic", "mpc"
 IN_THIS_PROCESS, IN_PROCESSES = "all roles in this process", "a process for each role"
@@ -234,17 +234,16 @@ def _played(system: System, options: Namespace, out: Path | None, *, processes: 
 def _ranked(system: System, options: Namespace, out: Path | None, here: Place) -> None:
     """As one of the ranks that torchrun started; without a folder, only the end is kept, and only for the result."""
     keep = None if out is None else Keep(_keep_in(system, options, out), options.checkpoint_every, options.resume)
-    made: list[Program[Any]] = []
-
-    def make() -> Program[Any]:
-        made.append(system.program(options, processes=True))
-        return made[0]
-
-    with contextlib.nullcontext() if out is None or here.node else reserved(out / "checkpoints"):
-        clients = system.clients(options, processes=True)
-        run = torchrun(make, _processes(options), here, keep=keep, clients=clients)
-        if not here.node:
-            _finish(system, options, system.report(options, made[0], run), out)
+    clients, how = system.clients(options, processes=True), _processes(options)
+    with one_voice(here):
+        check_dealt(how, keep)
+    if here.node:
+        follow(how, here, clients)
+        return
+    program = system.program(options, processes=True)
+    with contextlib.nullcontext() if out is None else reserved(out / "checkpoints"):
+        run = torchrun(program, how, keep=keep)
+        _finish(system, options, system.report(options, program, run), out)
 
 
 def _finish(system: System, options: Namespace, report: Report, out: Path | None) -> None:

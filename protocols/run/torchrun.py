@@ -12,7 +12,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -75,34 +75,36 @@ def reported() -> Iterator[None]:
         raise
 
 
-def torchrun(
-    make: Callable[[], Program[R]], how: Processes, here: Place, *, keep: Keep | None, clients: Sequence[str]
-) -> R | None:  # fmt: skip
-    """Play this process's role; rank 0 gives the run, from what the roles kept.
+def check_dealt(how: Processes, keep: Keep | None) -> None:
+    """ConfigError where ranks would need a dealer, or something to go on from."""
+    if how.material is None:
+        raise ConfigError(
+            "under torchrun material is dealt beforehand: 'masked offline plan', 'masked offline deal', and then "
+            "--material DIR"
+        )
+    if keep is not None and keep.resume:
+        raise ConfigError("under torchrun a run starts anew: use 'masked launch' with --resume")
 
-    make: the program with its inputs, for rank 0.  keep: None where what is kept is for the time of the run only.
+
+def follow(how: Processes, here: Place, clients: Sequence[str]) -> None:
+    """Play this rank's role, once rank 0 has prepared the run."""
+    scratch, parties = _scratch_folder(), here.parties - len(clients)
+    with _ended_by_torchrun():
+        _await_rank_0(scratch, how.timeout)
+    play(scratch, PARTY if here.node < parties else clients[here.node - parties], clients=len(clients))
+
+
+def torchrun(program: Program[R], how: Processes, *, keep: Keep | None) -> R:
+    """Rank 0: prepare the run, play party 0, and give the result, from what the roles kept.
+
+    keep: None where what is kept is for the time of the run only.
     """
-    with one_voice(here):
-        if how.material is None:
-            raise ConfigError(
-                "under torchrun material is dealt beforehand: 'masked offline plan', 'masked offline deal', and then "
-                "--material DIR"
-            )
-        if keep is not None and keep.resume:
-            raise ConfigError("under torchrun a run starts anew: use 'masked launch' with --resume")
     scratch = _scratch_folder()
-    if here.node:
-        with _ended_by_torchrun():
-            _await_rank_0(scratch, how.timeout)
-        parties = here.parties - len(clients)
-        play(scratch, PARTY if here.node < parties else clients[here.node - parties], clients=len(clients))
-        return None
-    program = make()
     with _fresh(scratch):
         kept = keep or Keep(scratch / "keep", every=program.decisions)
         prepared = prepare(program, how, kept, scratch)
         _ready(scratch).touch()
-        play(scratch, PARTY, clients=len(clients))
+        play(scratch, PARTY, clients=len(program.roles))
         _await_others(program, prepared, kept, how.timeout)
         run = program.result(ended(program, prepared, program.decisions))
         if not program.lasting:
