@@ -1,7 +1,8 @@
 """Sealed-bid auctions of one item after another: the highest bid wins, and pays what the second highest said.
 
 b_i is what bidder i, a client, says for an item, in whole cents; o_i = 1 for the largest (a dealt permutation breaks
-ties), else 0.  A bid that lost is never opened, nor is what a winner would have paid: the regulator learns the sum.
+ties), else 0.  Of the bids the seller learns the price, which is the second highest, without a name; the regulator
+learns what all winners together would have paid beyond their prices.
 
     bidder i               computing parties                             seller           regulator
     b_i  -- shares -->      1-4  o = argmax b    5  r_i = b_i - o_i b_i
@@ -19,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mpc import ops
+from mpc import ConfigError, ops
 from mpc.client import ClientProgram, Receive, Send
 from mpc.rounds import Input, Reveal, Rounds
 from mpc.session import Session
@@ -83,9 +84,7 @@ def regulator() -> ClientProgram:
     return int((yield Receive()))
 
 
-class Auctioneers:
-    """The computing parties: they hold shares of the surplus."""
-
+class Auctioneers:  # the computing parties: they hold shares of the surplus
     def __init__(self, session: Session, bidders: list[str], kept: Arrays | None, done: int) -> None:
         self.session, self.bidders, self.done = session, bidders, done
         self.surplus = session.constant(0, 0) if kept is None else Share(session, kept["surplus"], 0)
@@ -117,11 +116,9 @@ class Auctioneers:
 
 
 class Sales(NamedTuple):
-    """sales: (items, 2) winners and prices.  equal: whether auctions in the clear have the same."""
-
-    sales: np.ndarray
+    sales: np.ndarray  # (items, 2) winners and prices
     surplus: int
-    equal: bool
+    equal: bool  # whether auctions in the clear have the same
     ended: Ended
 
 
@@ -134,15 +131,18 @@ class Auction(System):
         parser.add_argument("--items", type=int, default=20, help="how many are sold (20)")
         parser.add_argument("--bidders", type=int, default=4, help="how many bid for each (4)")
 
+    def check(self, options: Namespace) -> None:
+        if options.items < 1 or options.bidders < 2:
+            raise ConfigError(f"{options.items} items and {options.bidders} bidders: at least 1 and 2")
+
     def program(self, options: Namespace, *, processes: bool) -> Auctions:
         bids = np.random.default_rng(options.seed).integers(0, 100_000, (options.items, options.bidders))
         return Auctions(options.parties, options.items, options.bidders, bids)
 
     def report(self, options: Namespace, program: Program[Any], run: Sales) -> Report:
-        revenue = int(run.sales[:, 1].sum())
-        facts = {"seed": options.seed, "revenue": revenue, "surplus": run.surplus, "equal_twin": run.equal}
-        said = f"{revenue:,} cents, {'' if run.equal else 'NOT '}as auctions in the clear"
-        return plain_report(self.name, facts, [said], run.ended, self.step)
+        facts = {"revenue": int(run.sales[:, 1].sum()), "surplus": run.surplus, "equal_twin": run.equal}
+        said = f"{facts['revenue']:,} cents, {'' if run.equal else 'NOT '}as auctions in the clear"
+        return plain_report(program, facts, [said], run.ended)
 
 
 if __name__ == "__main__":

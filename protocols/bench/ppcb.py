@@ -29,6 +29,7 @@ from ..run.folder import Keep
 from ..run.launch import Processes, prepare
 from ..run.rehearsal import rehearse
 from ..run.simulate import Simulation
+from . import crypten as peer
 from .measure import dealt, time_dealing
 from .report import Page, head, ratio
 

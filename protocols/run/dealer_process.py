@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mpc.correlations import Correlation, ProductMask
-from mpc.errors import ConfigError, OutOfMaterial
+from mpc.errors import DEALER, ConfigError, OutOfMaterial, ProcessFailed
 from mpc.launch import NOTE, own_command
 from mpc.net.channel import adopt, await_parties, call_dealer, listen
 from mpc.net.transport import DEFAULT_TIMEOUT
@@ -77,7 +77,7 @@ def dealer_beside(
             process.wait(5)  # it ends with its last block
     except ConfigError as error:
         last = (scratch / "dealer.log").read_text().strip().splitlines()[-1:]
-        if "the dealer" in str(error) and last:
+        if isinstance(error, ProcessFailed) and error.peer == DEALER and last:
             raise ConfigError(f"{error}; the dealer said: {last[0].removeprefix('error: ')}") from error
         raise
     finally:
@@ -146,6 +146,34 @@ def source_for(
     warm_up(plan.items)
     channel = call_dealer(party, where.address, bytes.fromhex(where.token))
     return StreamSource(plan, channel, party=party, timeout=before(timeout))
+
+
+class Nothing:
+    """The source of a program that draws nothing: shares are added up, and multiplied by public numbers."""
+
+    def draw(self, item: Correlation) -> tuple[np.ndarray, ...]:
+        """What a rehearsal did not draw, a run may not."""
+        raise OutOfMaterial(
+            f"the program draws {describe(item)}, and its rehearsal drew nothing: each decision draws the same, and "
+            "what follows the last one draws nothing"
+        )
+
+    def want(self, steps: int) -> None:
+        """Any number of steps."""
+
+    def statement(self) -> bytes:
+        """The same of all parties."""
+        return b"nothing"
+
+    def agree(self, statements: list[bytes]) -> None:
+        """ConfigError where another party has a dealer."""
+        if {statement.rstrip(b"\0") for statement in statements} != {self.statement()}:
+            raise ConfigError(
+                "another party draws material where this one's program draws nothing: run the same program"
+            )
+
+    def close(self) -> None:
+        """There is nothing to close."""
 
 
 def before(timeout: float) -> float:

@@ -175,7 +175,7 @@ def _nothing_in_common(program: Program[Any], folder: Path) -> ConfigError:
 
 
 def _no_checkpoint(folder: Path) -> ConfigError:
-    out = folder.parent if folder.name == "checkpoints" else folder
+    out = next((place.parent for place in (folder, *folder.parents) if place.name == "checkpoints"), folder)
     return ConfigError(
         f"there is no checkpoint in {folder}: the run reached its end, or never started; run without --resume, and "
         f"with --out {out}"

@@ -29,10 +29,10 @@ from .checkpoint import Checkpoint, checkpoint_at
 from .dealer_process import REPORT, check_material, dealer_beside
 from .folder import COIN_KEY, SEEDS_KEY, Keep, begin, drop_beyond, forget, go_on, homes, key_in, reached
 from .notes import beyond, note_again, notes_of
-from .program import Coins, Ended, Program, home_of
+from .program import Coins, Ended, Program, home_of, private_path
 from .progress import StepLines
 from .rehearsal import Rehearsed, rehearse
-from .role_process import ENDED, PARTY, PATIENCE, PIPE, Task, kind_of, private_path, returned_path
+from .role_process import ENDED, PARTY, PATIENCE, PIPE, Task, kind_of, returned_path
 from .stopping import Stopped, stoppable
 
 R = TypeVar("R")
@@ -102,6 +102,8 @@ def prepare(program: Program[Any], how: Processes, keep: Keep, folder: Path, *, 
     check_timeout(how.timeout)
     rehearsed, material = rehearse(program), how.material is not None
     run, start = go_on(program, keep.folder, material=material) if keep.resume else ("", 0)
+    if how.material is not None and not rehearsed.plan.items:
+        raise ConfigError(f"a {program.unit} of {program.name!r} draws nothing: leave out --material")
     if how.material is not None:
         words, cure = program.purpose
         check_material(how.material, how.session, rehearsed.plan, program.draws(start), run=words, cure=cure)
@@ -112,8 +114,8 @@ def prepare(program: Program[Any], how: Processes, keep: Keep, folder: Path, *, 
         run = begin(program, keep.folder, material=material)
     every = -(-max(1, keep.every) // program.cycle) * program.cycle
     task = Task(
-        kind_of(program), program.public(), run, start, every, keep.folder.absolute(), how.timeout, how.material,
-        how.session,
+        kind_of(program), program.public(), run, start, every, keep.folder.absolute(), how.timeout,
+        bool(rehearsed.plan.items), how.material, how.session,
     )  # fmt: skip
     task.save(folder)
     kept = {role.name for role in program.roles if role.home} if start else set()
@@ -174,7 +176,7 @@ def _play(program: Program[Any], prepared: Prepared, watch: Callable[[int], Any]
 def _dealing(program: Program[Any], prepared: Prepared) -> Iterator[dict[str, str]]:
     """A dealer beside the run, where nothing was dealt before; gives what the parties find it by."""
     task = prepared.task
-    if task.material is not None:
+    if task.material is not None or not prepared.rehearsed.plan.items:
         yield {}
         return
     first, steps = program.block(task.start), program.draws(task.start)

@@ -143,12 +143,14 @@ def planned(system: System, options: Namespace) -> Plan:
     """The plan of a run; says how many steps of it the run draws."""
     system.check(options)
     program = system.planned(options)
-    steps = program.draws()
+    steps, rehearsed = program.draws(), rehearse(program)
+    if not rehearsed.plan.items:
+        raise ConfigError(f"a run of {program.name} draws nothing: launch it without --material")
     print(
         f"a run of {program.purpose[0]} draws {steps:,} steps of this plan, dealt by 'masked offline deal "
         f"{options.out} --steps {steps} --out DIR'"
     )
-    return rehearse(program).plan
+    return rehearsed.plan
 
 
 def natural(text: str) -> int:

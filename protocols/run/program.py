@@ -19,6 +19,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -61,7 +62,7 @@ class Player(Protocol):
         """The next decision."""
 
     def finish(self) -> None:
-        """What follows the last one."""
+        """What follows the last one; it may reveal, and draws nothing: material is dealt for decisions."""
 
     def state(self) -> Arrays:
         """All that its parties go on from, with an axis for the parties first where it is a share."""
@@ -70,7 +71,8 @@ class Player(Protocol):
 class Desk(Protocol):
     """What a client has beside its messages.
 
-    start: decisions that were made before.  kept: its state after these.
+    start: decisions that were made before: whatever a client gave or was told for them is over, so it begins with
+    decision `start`.  kept: its state after these.
     """
 
     start: int
@@ -248,6 +250,11 @@ class Program(ABC, Generic[R]):
 def home_of(party: int) -> str:
     """The role of a computing party: the name of its folder, and of its inputs."""
     return f"party-{party}"
+
+
+def private_path(folder: Path, role: str) -> Path:
+    """The file of what a role alone has."""
+    return folder / f"{role.replace(' ', '-')}.npz"
 
 
 def fingerprint(*arrays: np.ndarray) -> str:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from mpc.correlations import Correlation
+from mpc.errors import ConfigError
 from mpc.meter import Cost
 from mpc.session import Session
 from offline import Plan, Recorder
 
 from .desk import MemoryDesk, World
-from .program import Program, home_of
+from .program import Program, home_of, private_path
 
 
 class Rehearsed(NamedTuple):
@@ -24,6 +27,7 @@ class Rehearsed(NamedTuple):
 
 def rehearse(program: Program[Any]) -> Rehearsed:
     """Play the decisions that draw nothing, and one that draws; with a cycle, the plan's step is all of one."""
+    _check_roles(program)
     blank, recorder, world = program.blank(), Recorder(program.parties), World()
     own = blank.private(None)
     clients = {role.name: blank.client(role.name, own.get(role.name, {}), MemoryDesk(world)) for role in blank.roles}
@@ -42,3 +46,14 @@ def rehearse(program: Program[Any]) -> Rehearsed:
     blank.once_a_cycle(player)
     items = turn * program.cycle + tuple(recorder.items[drawn:])
     return Rehearsed(Plan(program.name, program.parties, items), turn, cost)
+
+
+def _check_roles(program: Program[Any]) -> None:
+    """A role's name is a file's in a launch: refused here, so that a run in one process is refused as well."""
+    files = [private_path(Path(), role.name).stem for role in program.roles]
+    for role, file in zip(program.roles, files):
+        if not re.fullmatch(r"[\w .-]+", role.name) or files.count(file) > 1 or file.startswith("party"):
+            raise ConfigError(
+                f"a role is named by letters, digits and spaces, by no name that begins with 'party', and none as "
+                f"another but for '-': not {role.name!r}"
+            )

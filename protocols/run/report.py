@@ -17,7 +17,7 @@ from typing import Any
 from mpc.ledger import Entry
 
 from .folder import PICTURES
-from .program import Ended
+from .program import Ended, Program
 
 _PACKAGES = ("masked-bandits", "numpy", "torch", "cryptography", "scikit-learn")
 _OLD_NAMES = {
@@ -68,15 +68,12 @@ def cost_text(facts: Mapping[str, Any], unit: str) -> list[str]:
     ]
 
 
-def plain_report(
-    name: str, facts: Mapping[str, Any], said: Sequence[str], ended: Ended, unit: str
-) -> Report:  # fmt: skip
+def plain_report(program: Program[Any], facts: Mapping[str, Any], said: Sequence[str], ended: Ended) -> Report:
     """A report with what every run has: costs and the ledger behind a program's own facts and lines."""
-    steps = max(1, ended.done)
-    cost = costs(ended, steps)
-    document = {"program": name, f"{unit}s": ended.done, **facts, **cost, "ledger": ledger_json(ended.ledger)}
-    lines = [*said, "", *cost_text(cost, unit), "", *learned(ended.ledger)]
-    return Report(document, "\n".join(lines), ended.done)
+    cost = costs(ended, max(1, ended.done))
+    own = {"program": program.name, "parties": program.parties, f"{program.unit}s": ended.done, **facts}
+    lines = [*said, "", *cost_text(cost, program.unit), "", *learned(ended.ledger)]
+    return Report({**own, **cost, "ledger": ledger_json(ended.ledger)}, "\n".join(lines), ended.done)
 
 
 def learned(entries: Iterable[Entry | tuple[str, str, str]]) -> list[str]:

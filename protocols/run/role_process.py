@@ -29,9 +29,9 @@ from mpc.net.transport import Transport
 from mpc.session import Session
 
 from .checkpoint import Checkpoint, checkpoint_at
-from .dealer_process import source_for
+from .dealer_process import Nothing, source_for
 from .desk import FileDesk, State
-from .program import Arrays, Program, Role, home_of
+from .program import Arrays, Program, Role, home_of, private_path
 from .progress import StepLines
 from .stopping import Stop, stopped_at
 
@@ -45,8 +45,8 @@ class Task:
 
     kind: where the program's class is: module, name, and the file where the module is no installed one.
     run: the run's name.  start: decisions made before.  every: decisions between checkpoints.  keep: where they lie.
-    timeout: seconds until a silent peer is lost.  material, session: where the parties' stores lie, else a dealer
-    serves them.
+    timeout: seconds until a silent peer is lost.  draws: whether a decision draws anything.
+    material, session: where the parties' stores lie, else a dealer serves them.
     """
 
     kind: tuple[str, str, str | None]
@@ -56,6 +56,7 @@ class Task:
     every: int
     keep: Path
     timeout: float
+    draws: bool
     material: Path | None = None
     session: str = "local"
 
@@ -89,11 +90,6 @@ def kind_of(program: Program[Any]) -> tuple[str, str, str | None]:
     return kind.__module__, kind.__qualname__, sys.modules[kind.__module__].__file__ if script else None
 
 
-def private_path(folder: Path, role: str) -> Path:
-    """The file of what a role alone has."""
-    return folder / f"{role.replace(' ', '-')}.npz"
-
-
 def returned_path(folder: Path, role: str) -> Path:
     """The file of what a client's program returned."""
     return folder / f"{role.replace(' ', '-')}.json"
@@ -105,7 +101,7 @@ def computing_party(
     """Plays with the others what is left of the run, and keeps its state in between.  tell: for a launcher."""
     home = task.keep / home_of(party)
     kept = Checkpoint.load(checkpoint_at(home, task.start)) if task.start else None
-    source = source_for(party, task.material, task.session, timeout=task.timeout)
+    source = source_for(party, task.material, task.session, timeout=task.timeout) if task.draws else Nothing()
     source.want(program.draws(task.start))
     own = {party: own_inputs(folder, home_of(party))}
     stop = Stop(folder, party)

@@ -33,10 +33,11 @@ DEFAULT_ARMS = BernoulliArms(np.array([0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.4
 _HOSTS = 10
 _ABOUT = """Federated multi-armed bandits (SAMBA): {more}.
 
-K owners each hold one arm; DC pays for N pulls and learns the sum of what they brought.  Each arm is pulled once, then
-a policy chooses.  Mode mpc: each step the owners share a score to the computing parties, which find the largest, or
-draw, on shares and tell each owner its own bit; nobody learns anything else.  Mode classic: the published protocol, in
-which a node called Comp decrypts masked scores.  Beside the run plays the plaintext policy with the same coins.
+K owners each hold one arm; DC, the data customer, pays for N pulls and learns the sum of what they brought.  Each arm
+is pulled once, then a policy chooses.  Mode mpc: each step the owners share a score to the computing parties, which
+find the largest, or draw, on shares and tell each owner its own bit; nobody learns anything else.  Mode classic: the
+published protocol, in which a server called Comp decrypts masked scores.  The plaintext policy plays
+beside the run, with the same coins.
 
 An arms file holds the number of arms, then a mean for each: an arm pays 1 with that chance, else 0.  Without a file ten
 arms are played, with means 0.1, 0.15, ... 0.55.
