@@ -89,6 +89,10 @@ class _Hidden:
         raise TypeError("a share is never pickled: keep it in its party's own process")
 
 
+_WHOLE = slice(None)
+_BASIC = frozenset((slice, type(Ellipsis), type(None), int))  # keys that keep or drop an axis where it stands
+
+
 def _picked(words: np.ndarray, key: Any) -> np.ndarray:
     """words[:, key] with numpy's meaning of `key` on the value alone.
 
@@ -96,6 +100,8 @@ def _picked(words: np.ndarray, key: Any) -> np.ndarray:
     positions are worked out on the value's own shape.
     """
     keys = key if isinstance(key, tuple) else (key,)
+    if _BASIC.issuperset(map(type, keys)):
+        return words[(_WHOLE, *keys)]
     arrays = [k for k in keys if not isinstance(k, (slice, type(Ellipsis), type(None), int, np.integer))]
     if not arrays or (len(arrays) == 1 and not any(isinstance(k, (int, np.integer)) for k in keys)):
         return words[(slice(None), *keys)]
@@ -105,6 +111,8 @@ def _picked(words: np.ndarray, key: Any) -> np.ndarray:
 
 def hosted_axis(axis: int | tuple[int, ...] | None, ndim: int) -> tuple[int, ...]:
     """Axes of a value with `ndim` of them, as axes of its words."""
+    if type(axis) is int and -ndim <= axis < ndim:
+        return (axis % ndim + 1,)
     axes = tuple(range(ndim)) if axis is None else (axis,) if isinstance(axis, int) else axis
     if any(not -ndim <= a < ndim for a in axes):
         raise TypeError(f"axis {axis} of a share with {ndim} axes")

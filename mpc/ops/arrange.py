@@ -52,15 +52,26 @@ def _like(x: S, words: np.ndarray) -> S:
 
 def _check_alike(parts: Sequence[Share] | Sequence[BinaryShare]) -> None:
     first = parts[0]
+    kind, session, unit = type(first), first.session, _unit(first)
     for part in parts[1:]:
-        if type(part) is not type(first):
-            raise TypeError("an arithmetic and a binary share do not join: convert with ops.to_arithmetic")
-        if part.session is not first.session:
-            raise TypeError("shares of different sessions do not join: share all values in one session")
-        if isinstance(part, Share) and isinstance(first, Share) and part.scale != first.scale:
-            raise RangeError(
-                f"scales {first.scale} and {part.scale} do not join: truncate one, raise the other with rescale, or "
-                "join the words of all as integers()"
-            )
-        if isinstance(part, BinaryShare) and isinstance(first, BinaryShare) and part.width != first.width:
-            raise TypeError(f"<x> of {first.width} bits and <y> of {part.width} do not join: the same width is needed")
+        if type(part) is not kind or part.session is not session or _unit(part) != unit:
+            raise _refusal(first, part)
+
+
+def _unit(x: Share | BinaryShare) -> int:
+    """What two parts must have in common beside their session: the scale, or the width."""
+    return x.scale if isinstance(x, Share) else x.width
+
+
+def _refusal(x: Share | BinaryShare, y: Share | BinaryShare) -> Exception:
+    """Why two parts do not join."""
+    if type(x) is not type(y):
+        return TypeError("an arithmetic and a binary share do not join: convert with ops.to_arithmetic")
+    if x.session is not y.session:
+        return TypeError("shares of different sessions do not join: share all values in one session")
+    if isinstance(x, BinaryShare):
+        return TypeError(f"<x> of {_unit(x)} bits and <y> of {_unit(y)} do not join: the same width is needed")
+    return RangeError(
+        f"scales {_unit(x)} and {_unit(y)} do not join: truncate one, raise the other with rescale, or join the words "
+        "of all as integers()"
+    )

@@ -30,7 +30,7 @@ def cut_all(session: Session, parts: Sequence[tuple[Share, int]], settings: Sett
     by_bits: dict[int, list[Share]] = {}
     for x, bits in parts:
         by_bits.setdefault(bits, []).append(x)
-    flat = {bits: ops.concat([x.integers().reshape(x.size) for x in group]) for bits, group in by_bits.items()}
+    flat = {bits: _in_a_row([x.integers().reshape(x.size) for x in group]) for bits, group in by_bits.items()}
     cuts = [cut(session, whole, bits, settings) for bits, whole in flat.items()]
     done = [(yield from cuts[0])] if len(cuts) == 1 else (yield from together(*cuts))
     rest = dict(zip(flat, done, strict=True))
@@ -39,6 +39,10 @@ def cut_all(session: Session, parts: Sequence[tuple[Share, int]], settings: Sett
         part, rest[bits] = rest[bits][: x.size], rest[bits][x.size :]
         out.append(part.reshape(*x.shape).at_scale(x.scale - bits))
     return out
+
+
+def _in_a_row(parts: list[Share]) -> Share:
+    return parts[0] if len(parts) == 1 else ops.concat(parts)
 
 
 def quotient(session: Session, x: Share, settings: Settings) -> Rounds[Share]:
