@@ -11,6 +11,7 @@ see `stopping`.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
 import json
@@ -84,10 +85,9 @@ class Task:
 
 
 def kind_of(program: Program[Any]) -> tuple[str, str, str | None]:
-    """Where another process finds the program's class, also if it is in a script."""
+    """Where another process finds the program's class: its module, or the file where no such module is found there."""
     kind = type(program)
-    script = kind.__module__ == "__main__" or importlib.util.find_spec(kind.__module__) is None
-    return kind.__module__, kind.__qualname__, sys.modules[kind.__module__].__file__ if script else None
+    return kind.__module__, kind.__qualname__, sys.modules[kind.__module__].__file__
 
 
 def returned_path(folder: Path, role: str) -> Path:
@@ -207,11 +207,13 @@ def _desk(program: Program[Any], task: Task, folder: Path, role: Role, node: int
 
 
 def _module(name: str, file: str | None) -> Any:
-    if file is None:
-        return importlib.import_module(name)
-    spec = importlib.util.spec_from_file_location("program_of_this_run", file)
+    """The program's module; a script, or a module that was found by where its process was started, from its file."""
+    if name != "__main__":
+        with contextlib.suppress(ModuleNotFoundError):
+            return importlib.import_module(name)
+    spec = None if file is None else importlib.util.spec_from_file_location("program_of_this_run", file)
     if spec is None or spec.loader is None:
-        raise ConfigError(f"the program's file {file} cannot be read: is it still there?")
+        raise ConfigError(f"the program's module {name} is not found, nor its file {file}: is it still there?")
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
