@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from protocols.bench import __main__ as bench
-from protocols.bench import agreement
+from protocols.bench import ppcb_agreement as agreement
 from protocols.figures import __main__ as figures
 from protocols.figures import ppcb, units
 from protocols.figures import ppcb_plots as plots

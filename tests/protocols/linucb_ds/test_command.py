@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from protocols.linucb_ds.command import LinUCBDS
-from protocols.run.options import planned
+from protocols.run.options import add_problem, planned
 
 from .. import harness
 from ..harness import Output, refused
@@ -192,7 +192,7 @@ def test_the_reward_curve_is_drawn_where_it_is_asked_for(here: Path, capsys: Out
 def test_a_plan_is_what_a_pull_draws(here: Path) -> None:
     """From the options of a run; hidden arms draw more."""
     parser = argparse.ArgumentParser()
-    LinUCBDS().add_problem(parser)
+    add_problem(LinUCBDS(), parser)
     parser.set_defaults(out="plan.json", seed=0, mode="mpc")
     given = ["--arms-file", "arms.npy", "--theta", "theta.npy", "--parties", "3"]
     shown, hidden = (planned(LinUCBDS(), parser.parse_args([*given, *more])) for more in ([], ["--hide-arms"]))

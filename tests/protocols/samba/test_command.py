@@ -13,7 +13,7 @@ import pytest
 from bandits.samba import NAMES
 from offline import Plan
 from protocols.run.folder import reserved
-from protocols.run.options import planned
+from protocols.run.options import add_problem, planned
 from protocols.samba.command import Samba
 
 from ..harness import Output, awaited, document, masked, refused, started
@@ -171,7 +171,7 @@ def test_help_teaches(capsys: Output) -> None:
 def test_a_plan_is_what_a_step_draws(here: Path, capsys: Output) -> None:
     """From the options of a run; a launch takes its material."""
     parser = argparse.ArgumentParser()
-    Samba().add_problem(parser)
+    add_problem(Samba(), parser)
     parser.set_defaults(out="plan.json", seed=0, mode="mpc")
     pairs, twice = (
         planned(Samba(), parser.parse_args(["--arms-file", "means.txt", "--budget", "12", "--policy", name]))
