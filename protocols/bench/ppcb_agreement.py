@@ -72,13 +72,8 @@ def compare(options: argparse.Namespace) -> dict[str, Any]:
         refresh=options.refresh, steps=max(options.steps, 1 << 16),
     )  # fmt: skip
     progress = Progress(options.steps)
-
-    def watch(simulation: Any) -> bool:
-        progress(simulation.done)
-        return True
-
     program = Bandit.on(environment, settings, parties=options.parties, steps=options.steps, seed=1)
-    run = simulate(program, seed=1, watch=watch)
+    run = simulate(program, seed=1, watch=progress)
     progress.end()
     assert run.twin_rewards is not None
     bits = run.settings.state_bits
