@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import IO
 
@@ -144,13 +144,15 @@ class Child:
             witness=left.witness,
         )  # fmt: skip
 
-    def blame(self, parties: int) -> tuple[bool, bool, float]:
+    def blame(self, parties: int, failed: Collection[int]) -> tuple[bool, bool, bool, float]:
         """A process that lost a peer is a witness; the others come first, in the order of their end.
 
-        Of witnesses a party comes before a client: what the parties wait for, the clients wait for in vain as well.
+        Of witnesses, one that lost a peer which failed as well comes last: that peer knows more.  A party comes before
+        a client: what the parties wait for, the clients wait for in vain as well.
         """
         witness = self._left is not None and self._left.witness and self.process.returncode >= 0
-        return witness, witness and self.node >= parties, self.ended_at or 0.0
+        further = witness and self._left is not None and self._left.peer in failed
+        return witness, further, witness and self.node >= parties, self.ended_at or 0.0
 
 
 def stop(children: Sequence[Child]) -> None:
@@ -193,7 +195,8 @@ def watch(children: Sequence[Child], parties: int, *, grace: float, linger: floa
     _raise_broken(children)
     failures = [child for child in children if child.poll() not in (None, 0)]
     if failures:
-        raise min(failures, key=lambda child: child.blame(parties)).failure()
+        failed = [child.node for child in failures]
+        raise min(failures, key=lambda child: child.blame(parties, failed)).failure()
 
 
 def _raise_broken(children: Sequence[Child]) -> None:

@@ -146,6 +146,18 @@ raise PeerLost("Ada did not call", peer=0)
 
 
 @pytest.mark.usefixtures("impatient")
+def test_a_witness_whose_peer_failed_as_well_lets_that_one_speak() -> None:
+    """Party 2 ends first, of party 1, which waited in vain for party 0: what party 1 knows is the cause."""
+    left = party("""
+if me:
+    lost, seconds = me - 1, 0.0 if me == 2 else 0.2
+    threading.Event().wait(seconds)
+    raise PeerLost(f"party {lost} is missed", peer=lost)
+""")
+    launched = Launched(left, 3)
+    assert str(launched.error) == "party 1 failed with exit code 2: party 0 is missed"
+
+
 def test_words_on_stderr_make_no_witness() -> None:
     """A process that dies without a record is no witness, whatever it printed before."""
     text = """
