@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from pathlib import Path
 
@@ -22,6 +23,7 @@ DOORS = {
 }
 
 
+@functools.cache
 def imported(path: Path) -> set[str]:
     """Every module name that a file imports, anywhere in it."""
     names = set()
