@@ -57,6 +57,10 @@ class PPCB(System):
     def check(self, options: Namespace) -> None:
         """What argparse does not know."""
         settings_of(options)
+        if options.policy == Policy.EPSILON_GREEDY.value and options.alpha != 1.0:
+            raise ConfigError("--alpha is of --policy linucb and thompson: epsilon-greedy has --eps alone")
+        if options.data in ("digits", "synthetic") and options.data_dir is not None:
+            raise ConfigError(f"--data {options.data} needs no files: leave out --data-dir, or say --data mnist")
 
     def steps(self, options: Namespace) -> int:
         """Contexts in each replica."""
@@ -111,11 +115,20 @@ def add_settings(parser: ArgumentParser) -> None:
     bandit.add_argument("--delay", type=int, default=0, help="decisions by which rewards are late (0)")
     bandit.add_argument("--replicas", type=int, default=1, help="independent bandits in one run (1)")
     how = parser.add_argument_group("the protocol")
-    how.add_argument("--variant", default=Variant.RECAST.value, help=f"{_values(Variant)} (recast)")
-    how.add_argument("--reciprocal", help=f"{_values(Division)} (table)")
-    how.add_argument("--newton", type=int, help="iterations of it (1 behind a table, 10 for newton)")
-    how.add_argument("--argmax", help=f"{_values(Argmax)} (pairs)")
-    how.add_argument("--truncation", default=Truncation.EXACT.value, help=f"{_values(Truncation)} (exact)")
+    how.add_argument(
+        "--variant", default=Variant.RECAST.value,
+        help="recast: in as few rounds as we know; published: Algorithm 1 of the paper, step by step (recast)",
+    )  # fmt: skip
+    how.add_argument("--reciprocal", help=f"how 1 / x is found: {_values(Division)} (table)")
+    how.add_argument("--newton", type=int, help="Newton's iterations for 1 / x (1 behind a table, 10 alone)")
+    how.add_argument(
+        "--argmax",
+        help="pairs: all pairs of arms at once, by tables; circuit: by circuits; tournament: in two levels (pairs)",
+    )
+    how.add_argument(
+        "--truncation", default=Truncation.EXACT.value,
+        help="how a product loses its extra digits: exact, or published, which fails now and then (exact)",
+    )  # fmt: skip
     how.add_argument("--fraction-bits", type=int, default=20, help="of contexts, rewards and scores (20)")
     how.add_argument(
         "--state-bits", type=int, help="of the regressions, at least (as --fraction-bits; more for long runs)"

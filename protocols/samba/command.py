@@ -31,6 +31,7 @@ from .report import classic_document, classic_text, document, text
 SAMBA = "samba"
 DEFAULT_ARMS = BernoulliArms(np.array([0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55]))
 _HOSTS = 10
+_OF_POLICIES = {"eps": (0.1, "epsilon-greedy"), "tau": (0.06, "softmax"), "beta": (0.1, "pursuit")}  # by default
 _ABOUT = """Federated multi-armed bandits (SAMBA): {more}.
 
 K owners each hold one arm; DC, the data customer, pays for N pulls and learns the sum of what they brought.  Each arm
@@ -88,6 +89,9 @@ class Samba(System):
         """What argparse does not know."""
         if options.mode == CLASSIC and options.hosts:
             raise ConfigError("--hosts is of --mode mpc: in the published protocol each owner is alone")
+        for name, (usual, policy) in _OF_POLICIES.items():
+            if getattr(options, name) != usual and options.policy != policy:
+                raise ConfigError(f"--{name} is of --policy {policy}, not of {options.policy}: leave it out")
 
     def steps(self, options: Namespace) -> int:
         """Pulls that are paid for."""

@@ -404,7 +404,7 @@ COINS: list[Correlation] = [
     ChoiceNoise((3, 5), 0.5, 16), Permutation((2, 9)), UniformNumber((5,), 64), Exploration((9, 4), 0.5),
     Gaussian((6,), 1.0, 20),
 ]  # fmt: skip
-MASKS: list[Correlation] = [SquareMask((3,)), SignTables((2,), 40), EqualTables((3,), 20), LookupMask((2,), CUBES)]
+MASKS: list[Correlation] = [SquareMask((3,)), SignTables((2,), 40), EqualTables((3,), 20), LookupMask((9,), CUBES)]
 
 
 def clear_words(made: TrustedDealer, item: Correlation) -> list[bytes]:

@@ -30,6 +30,8 @@ from .commands import SMALL
 Output = pytest.CaptureFixture[str]
 
 MISTAKES: list[tuple[str, str]] = [
+    ("--alpha 2", "--alpha is of --policy linucb and thompson"),
+    ("--data digits --data-dir .", "--data digits needs no files: leave out --data-dir"),
     ("--steps 0", "at least 1 step, not 0"),
     ("--steps -3", "at least 1 step, not -3"),
     ("--steps many", "invalid int value: 'many'"),

@@ -93,7 +93,8 @@ def test_the_seed_decides(here: Path, capsys: Output) -> None:
 
 @pytest.mark.parametrize("policy", ["ucb", "softmax"])
 def test_classic_prints_the_same_keys(policy: str, here: Path, capsys: Output) -> None:
-    words = f"run samba --policy {policy} --tau 0.001 --mode classic --bits 1024 --arms-file means.txt --budget 40"
+    tau = "--tau 0.001" if policy == "softmax" else ""
+    words = f"run samba --policy {policy} {tau} --mode classic --bits 1024 --arms-file means.txt --budget 40"
     facts = document(capsys, words)
     assert [key for key in facts if key in CONTRACT] == CONTRACT
     assert (facts["mode"], facts["pulls_equal_reference"], facts["rounds_per_step"]) == ("classic", True, 4)
@@ -149,6 +150,7 @@ def test_a_mistake_is_one_line_with_the_cure(words: str, said: str, here: Path, 
     ("words", "said"),
     [
         ("--hosts 11", "10 owners play in 1 to 10 processes, not in 11"),
+        ("--tau 0.1", "--tau is of --policy softmax, not of ucb"),
         ("--hosts 0", "10 owners play in 1 to 10 processes, not in 0"),
         ("--mode classic --hosts 2", "--hosts is of --mode mpc: in the published protocol each owner is alone"),
         ("--material nowhere", "there is no store at nowhere/party-0: deal one with 'masked offline deal'"),
