@@ -149,5 +149,6 @@ def serve(link: ClientLink, program: ClientProgram) -> Any:
         link.close()
         return stop.value
     except BaseException as error:
-        link.close(reason=told_to_peers(error))
+        if not prg.forked:  # else the link is the parent's
+            link.close(reason=told_to_peers(error))
         raise

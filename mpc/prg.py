@@ -1,9 +1,10 @@
-"""The one source of masks: AES-128 in counter mode.  Knows keys and stream positions; no protocol."""
+"""The one source of masks: AES-128 in counter mode.  Knows keys, stream positions and its process; no protocol."""
 
 from __future__ import annotations
 
 import math
 import os
+from os import getpid
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
@@ -20,7 +21,29 @@ def fresh_key() -> bytes:
     return os.urandom(KEY_BYTES)
 
 
-class Prg:
+class Unshared:
+    """What two processes must not both go on with: a fork copies it, and each half would draw the same."""
+
+    __slots__ = ("_process",)
+
+    def __init__(self) -> None:
+        self._process = getpid()  # asked each time: a server that forks in C calls no hook of Python's
+
+    @property
+    def forked(self) -> bool:
+        """Whether it came into this process by a fork."""
+        return self._process != getpid()
+
+    def require_own(self) -> None:
+        """Refuse a process that was forked from the one that made this."""
+        if self._process != getpid():
+            raise ConfigError(
+                "this process was forked from the one that holds these masks and coins, and both would draw the same: "
+                "let each worker make or load its own after the fork, or one process own them whom the workers ask"
+            )
+
+
+class Prg(Unshared):
     """An endless stream of bytes under one key; `stream` picks one of 2^64 independent streams of the same key.
 
     The stream number is the upper half of the counter block, so a stream can be entered anywhere without
@@ -32,11 +55,13 @@ class Prg:
     def __init__(self, key: bytes, stream: int = 0) -> None:
         if len(key) != KEY_BYTES:
             raise ConfigError(f"a PRG key has {KEY_BYTES} bytes, this one {len(key)}")
+        super().__init__()
         counter = stream.to_bytes(8, "big") + bytes(8)
         self._encryptor = Cipher(algorithms.AES(key), modes.CTR(counter)).encryptor()
 
     def fill(self, out: np.ndarray) -> None:
         """Overwrite `out` (contiguous bytes, with one block of spare room behind `len(out) - 16`)."""
+        self.require_own()
         view = memoryview(out.data)
         done, wanted = 0, len(view) - _BLOCK
         while done < wanted:

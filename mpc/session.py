@@ -23,6 +23,7 @@ from .meter import Cost, Meter
 from .net.memory import Memory
 from .net.transport import Transport
 from .pairs import PairStreams, agree_on_pairs
+from .prg import Unshared
 from .rounds import Rounds
 from .share import BinaryShare, Share
 from .trail import Trail
@@ -30,7 +31,7 @@ from .trail import Trail
 T = TypeVar("T")
 
 
-class Session:
+class Session(Unshared):
     """N parties, of which this process hosts one or all.
 
     transport: moves messages.  source: hands out correlated randomness.  roles: names of the clients, in node order.
@@ -50,6 +51,7 @@ class Session:
         ledger: Ledger | None = None,
         meter: Meter | None = None,
     ) -> None:
+        super().__init__()
         self.source = source
         self.parties = transport.parties
         self.hosted = transport.hosted
@@ -155,6 +157,7 @@ class Session:
         """Drive a program to its end; each of its yields is one round."""
         if not hasattr(program, "send"):
             raise TypeError(f"a session runs a program, a generator of rounds, not {type(program).__name__}")
+        self.require_own()
         started = time.perf_counter()
         reply: Any = None
         with _TellsPeers(self.transport), np.errstate(over="ignore"):
@@ -171,7 +174,12 @@ class Session:
                 self.meter.total.seconds += time.perf_counter() - started
 
     def close(self) -> None:
-        """Leave in peace; clients in this process do what follows their last answer."""
+        """Leave in peace; clients in this process do what follows their last answer.
+
+        A forked half leaves without a word, since the connections are its parent's.
+        """
+        if self.forked:
+            return
         for client in self._clients.values():
             client.finish()
         self.transport.close()
@@ -182,7 +190,7 @@ class Session:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
         if kind is None:
             self.close()
-        else:
+        elif not self.forked:
             self.transport.close(reason=told_to_peers(error or kind()))
 
     def __repr__(self) -> str:

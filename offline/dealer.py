@@ -15,14 +15,14 @@ import numpy as np
 
 from mpc.correlations import Correlation, Layout, layout
 from mpc.errors import ConfigError
-from mpc.prg import KEY_BYTES, Prg, fresh_key
+from mpc.prg import KEY_BYTES, Prg, Unshared, fresh_key
 
 from .dealing import dealt_words
 
 _SEEDED = b"insecure-seeded:"
 
 
-class TrustedDealer:
+class TrustedDealer(Unshared):
     """Makes items for N parties from their keys and its own.
 
     own_key: of what masks tables.  coin_key: of coins, such as who explores; first_coins: the block of them that goes
@@ -39,6 +39,7 @@ class TrustedDealer:
         coin_key: bytes | None = None,
         first_coins: int = 0,
     ) -> None:
+        super().__init__()
         if parties < 2:
             raise ConfigError(f"secret sharing needs at least 2 parties, not {parties}")
         self.parties = parties
@@ -52,6 +53,7 @@ class TrustedDealer:
 
     def enter(self, block: int) -> None:
         """Stand at the start of a block."""
+        self.require_own()
         self._streams = [Prg(key, block) for key in self.keys]
         self._own = Prg(self._own_key, block)
         self._coins = Prg(self._coin_key, block + self._first_coins)
@@ -159,16 +161,18 @@ class InsecureSeededDealer(InProcessDealer):
                 raise ConfigError(f"party {party} takes another party's row: give each process `party`, its own number")
 
 
-class Expander:
+class Expander(Unshared):
     """One party's own end: expands its key, and for party 0 lays the corrections over it."""
 
     def __init__(self, key: bytes, *, party: int) -> None:
+        super().__init__()
         self._key = key
         self.party = party
         self.enter(0)
 
     def enter(self, block: int) -> None:
         """Stand at the start of a block."""
+        self.require_own()
         self._stream = Prg(self._key, block)
 
     def fields(self, place: Layout, corrections: np.ndarray | None) -> tuple[np.ndarray, ...]:

@@ -35,7 +35,7 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from mpc.errors import ConfigError, StoreRefused
-from mpc.prg import KEY_BYTES
+from mpc.prg import KEY_BYTES, Unshared
 
 from .dealer import Expander, TrustedDealer
 from .plan import Plan, digest_of
@@ -152,10 +152,11 @@ def _deal(
     _sync_directory(homes[0].parent)
 
 
-class Directory:
+class Directory(Unshared):
     """A party's directory, read and checked."""
 
     def __init__(self, home: Path) -> None:
+        super().__init__()
         self.home = home
         if not home.is_dir():
             raise ConfigError(f"there is no store at {home}: deal one with 'masked offline deal'")

@@ -8,7 +8,6 @@ at the same step for all, goes on there; otherwise the rest of the open block is
 
 from __future__ import annotations
 
-import os
 import struct
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -52,7 +51,6 @@ class Material(ABC):
     """Hands one party the items of a plan."""
 
     kind: ClassVar[Kind]
-    forks: ClassVar[int] = 0  # since the first process; looked at for each item, where asking for our number is slow
 
     def __init__(
         self,
@@ -79,7 +77,6 @@ class Material(ABC):
         self._index = self._block_items = len(plan.items) * block_steps
         self._corrections: np.ndarray | None = None
         self._offset = 0
-        self._forks = Material.forks
 
     @abstractmethod
     def _next_block(self) -> tuple[int, np.ndarray | None]:
@@ -98,8 +95,6 @@ class Material(ABC):
                 f"the program draws {describe(item)} where the plan of {self.plan.program!r} has {describe(planned)}: "
                 "make the plan with the arguments of this run, and deal again"
             )
-        if self._forks != Material.forks:
-            raise ConfigError("this material was opened by the process this one was forked from: both would use it")
         if self._index == self._block_items:
             self._enter()
         if self._used is not None:
@@ -167,6 +162,7 @@ class Material(ABC):
         return self._block >= 0 and self._at_block_end()
 
     def _enter(self) -> None:
+        self._expander.require_own()
         block, corrections = self._next_block()
         self._expander.enter(block)
         self._block, self._corrections = block, corrections
@@ -184,10 +180,3 @@ class Material(ABC):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(party={self.party}, program={self.plan.program!r})"
-
-
-def _count_fork() -> None:
-    Material.forks += 1
-
-
-os.register_at_fork(after_in_child=_count_fork)

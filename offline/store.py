@@ -70,7 +70,6 @@ class Store(Directory):
         except BaseException:
             self.close()
             raise
-        self._process = os.getpid()
 
     def _lock(self) -> None:
         try:
@@ -131,8 +130,7 @@ class Store(Directory):
         """Refuse a store that is closed, or that came into this process by a fork: its other half has it too."""
         if self._log < 0:
             raise ConfigError(f"the store {self.home} is closed: open it again")
-        if os.getpid() != self._process:
-            raise ConfigError(f"the store {self.home} was opened by the process this one was forked from: open it here")
+        self.require_own()
 
     def close(self) -> None:
         """Unlock."""

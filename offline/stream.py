@@ -72,6 +72,7 @@ def _serve(
     progress: Callable[[int, int], None] | None,
     dealer: TrustedDealer,
 ) -> None:
+    dealer.require_own()
     deal = fresh_key()
     for party, channel in channels.items():
         hello = _Hello(dealer.keys[party], deal, plan.digest, blocks, block_steps, party, plan.parties)

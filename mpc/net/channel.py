@@ -8,6 +8,7 @@ import struct
 import time
 
 from ..errors import DEALER, PeerLost
+from ..prg import Unshared
 from .frames import DEALER_NODE
 from .joining import Address, call, listen, take_calls
 from .transport import DEFAULT_TIMEOUT
@@ -16,7 +17,7 @@ _LENGTH = struct.Struct("<Q")
 _ANY = 1 << 40
 
 
-class Channel:
+class Channel(Unshared):
     """A connected socket that carries messages with a length in front.
 
     what, peer: who is at the other end.  together: whether that was launched together with this process, which then is
@@ -24,6 +25,7 @@ class Channel:
     """
 
     def __init__(self, sock: socket.socket, what: str, *, peer: int = DEALER, together: bool = True) -> None:
+        super().__init__()
         self._sock = sock
         self._what = what
         self._peer, self._together = peer, together
@@ -74,9 +76,10 @@ class Channel:
         return PeerLost(f"{self._what} {how}", peer=self._peer, witness=self._together)
 
     def close(self) -> None:
-        """Close, and wake up a thread that waits in `receive`."""
-        with contextlib.suppress(OSError):
-            self._sock.shutdown(socket.SHUT_RDWR)
+        """Close, and wake up a thread that waits in `receive`; a forked half lets go of what is its parent's."""
+        if not self.forked:
+            with contextlib.suppress(OSError):
+                self._sock.shutdown(socket.SHUT_RDWR)
         self._sock.close()
 
 

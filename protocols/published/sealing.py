@@ -20,6 +20,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from mpc.errors import ConfigError
+from mpc.prg import Unshared
 
 KEY_BYTES = 32
 TAG_BYTES = 16
@@ -63,13 +64,14 @@ class _Labels:
         return labels
 
 
-class Seal:
+class Seal(Unshared):
     """Seals what goes in one direction, opens what comes from the other."""
 
     def __init__(self, key: bytes, sends: Direction, rows: int) -> None:
         """rows: how many messages are sealed, or opened, together."""
         if len(key) != KEY_BYTES:
             raise ConfigError(f"a key of AES-256 has {KEY_BYTES} bytes, this one {len(key)}")
+        super().__init__()
         self._cipher = AESGCM(key)
         awaits = Direction.TO_OWNER if sends is Direction.TO_COMP else Direction.TO_COMP
         self._sent, self._awaited = _Labels(sends, rows), _Labels(awaits, rows)
@@ -78,6 +80,7 @@ class Seal:
 
     def seal(self, t: int, iteration: int, slots: np.ndarray, texts: Sequence[bytes]) -> list[bytes]:
         """Each text with its tag; steps and iterations only ever go up."""
+        self.require_own()
         if (t, iteration) <= self._last:
             raise ConfigError(f"step {t}, iteration {iteration} was sealed before: a nonce serves once")
         self._last = t, iteration

@@ -428,15 +428,6 @@ def test_a_store_stands_in_one_process_only(homes: list[Path]) -> None:
     Store(homes[0]).close()
 
 
-def test_a_forked_half_is_refused(homes: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    opened = [StoreSource(Store(home)) for home in homes]
-    agreed(*opened)
-    monkeypatch.setattr(os, "getpid", lambda: -1)
-    for source in opened:
-        with pytest.raises(ConfigError, match="forked"):
-            source.draw(FIRST)
-
-
 # Looking without touching.
 
 

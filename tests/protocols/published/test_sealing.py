@@ -10,6 +10,7 @@ import pytest
 
 from mpc.errors import ConfigError
 from protocols.published.sealing import KEY_BYTES, TAG_BYTES, Direction, Forged, Seal, fresh_key
+from tests.forks import halves, refused
 
 KEY = bytes(range(KEY_BYTES))
 SLOTS = np.array([2, 0, 1])
@@ -75,6 +76,18 @@ def test_no_nonce_serves_twice(again: tuple[int, int]) -> None:
     owners.seal(5, 2, SLOTS, TEXTS)
     with pytest.raises(ConfigError, match="was sealed before: a nonce serves once"):
         owners.seal(*again, SLOTS, TEXTS)
+
+
+def test_no_nonce_serves_both_halves_of_a_fork() -> None:
+    refused(halves(
+        """
+import numpy as np
+from protocols.published.sealing import Direction, Seal, fresh_key
+
+seal = Seal(fresh_key(), Direction.TO_COMP, 1)
+half("seal", lambda: seal.seal(1, 1, np.array([0]), [b"text"]))
+"""
+    ))  # fmt: skip
 
 
 def test_labels_are_nonce_and_associated_data_and_distinct() -> None:

@@ -1,0 +1,81 @@
+"""A fork copies masks and pair streams, and no half of it may draw what the other draws."""
+
+from __future__ import annotations
+
+from tests.forks import halves, refused
+
+_IN_ONE_PROCESS = """
+import ctypes
+import numpy as np
+from mpc import Reveal, Session
+from mpc.prg import Prg, fresh_key
+from offline import InProcessDealer
+
+prg = Prg(fresh_key())
+half("stream", lambda: prg.words((2,)))
+half("stream, forked in C", lambda: prg.words((2,)), fork=ctypes.PyDLL(None).fork)
+
+session = Session.simulate(2, InProcessDealer(2))
+x = session.share(np.arange(3.0))
+def revealed():
+    return (yield Reveal(x))
+half("input", lambda: session.share(np.arange(3.0)))
+half("pairs", lambda: session._pairs.zero((2,)))
+half("reveal", lambda: session.run(revealed()))
+
+"""
+
+_CLIENT = """
+from mpc import ConfigError
+from mpc.client import Send, serve
+
+class Link:
+    parties, left = 2, False
+    def send(self, payloads, what): pass
+    def close(self, reason=None): self.left = True
+
+link, children = Link(), []
+def program():
+    yield Send(1.0)
+    children.append(os.fork())
+    yield Send(2.0)
+
+try:
+    said = f"drew {serve(link, program())!r}"
+except ConfigError as error:
+    said = "left its parent's parties" if link.left else f"ConfigError: {error}"
+os.write(1, (json.dumps(["client" + ", parent" * (children[0] > 0), said]) + "\\n").encode())
+if children[0]:
+    os.waitpid(children[0], 0)
+"""
+
+_NETWORKED = """
+import threading
+from tests.parties.programs import rounds
+from tests.parties.threads import over_tcp, values
+
+def program(session):
+    # Party 0 forks; its child may say nothing to party 1, neither in a round nor when it leaves.
+    first = session.run(rounds(session, 1)).tolist()
+    if 0 in session.hosted:
+        half("round", lambda: session.run(rounds(session, 1)).tolist(),
+             lambda: (session.__exit__(None, None, None), session.__exit__(ValueError, ValueError(), None)))
+    else:
+        session.run(rounds(session, 1))
+    return session.run(rounds(session, 2)).tolist()
+
+half.last = values(over_tcp(2, program))
+assert half.last == [[1, 1, 1, 1]] * 2, half.last
+"""
+
+
+def test_masks_pairs_and_sessions_are_refused_in_a_forked_process() -> None:
+    refused(halves(_IN_ONE_PROCESS))
+
+
+def test_a_forked_half_of_a_client_is_refused_and_leaves_without_a_word() -> None:
+    refused(halves(_CLIENT))
+
+
+def test_a_forked_half_of_a_session_on_a_network_says_nothing_to_the_peers() -> None:
+    refused(halves(_NETWORKED))
