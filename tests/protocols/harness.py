@@ -63,9 +63,9 @@ def started(
     """A command in a process of its own, which finds its modules in `path`.  deaf: to Ctrl-C, as in the background."""
     environment = _environment()
     environment["PYTHONPATH"] = os.pathsep.join([path, environment.get("PYTHONPATH", "")])
+    command = [*(DEAF if deaf else []), sys.executable, "-m", "protocols", *arguments]
     return subprocess.Popen(
-        [*(DEAF if deaf else []), sys.executable, "-m", "protocols", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        cwd=cwd, env=environment,
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=cwd, env=environment
     )  # fmt: skip
 
 

@@ -72,7 +72,7 @@ def test_a_party_waits_for_its_dealer_no_longer_than_it_was_told(
 def test_a_frozen_dealer_is_named_and_no_party(
     moment: str, timeout: str, words: str, tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mpc.launch._SECONDS_TO_START", 0.5)
+    monkeypatch.setattr("mpc.launch._SECONDS_TO_START", 0.2)
 
     def freeze() -> None:
         (dealer,) = awaited(lambda: children(os.getpid(), "dealer"))
