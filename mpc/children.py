@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass
 from typing import IO
 
 from .errors import ConfigError, MaskedError, PeerLost, ProcessFailed
+from .lifeline import to_the_end
 
 NOTE = "note: "
 _RECORD_BYTES = 1 << 15  # a pipe takes them at once
@@ -156,19 +157,24 @@ class Child:
 
 
 def stop(children: Sequence[Child]) -> None:
-    """End all, kindly and then not."""
-    for how, seconds in ((signal.SIGTERM, 1.0), (signal.SIGKILL, 5.0)):
-        for child in children:
-            child.signal(how)
-        deadline = time.monotonic() + seconds
-        for child in children:
-            child.wait(deadline - time.monotonic())
+    """End all, kindly and then not, whatever signals come meanwhile."""
+    with to_the_end():
+        for how, seconds in ((signal.SIGTERM, 1.0), (signal.SIGKILL, 5.0)):
+            for child in children:
+                child.signal(how)
+            deadline = time.monotonic() + seconds
+            for child in children:
+                child.wait(deadline - time.monotonic())
 
 
-def watch(children: Sequence[Child], parties: int, *, grace: float, linger: float, limit: float | None) -> None:
+def watch(
+    children: Sequence[Child], parties: int, waiting: Collection[int], *, grace: float, linger: float,
+    limit: float | None,
+) -> None:  # fmt: skip
     """Wait until all have ended; once one has failed the others have `grace` seconds.  Raises the failure to blame.
 
-    linger: seconds that clients have once all parties have ended well.
+    waiting: nodes that may wait until all others have ended.  linger: seconds that these then have, and that the last
+    one of the others has: nobody is left who would miss it.
     """
     started, failed_at, left_at = time.monotonic(), None, None
     while any(child.poll() is None for child in children):
@@ -178,13 +184,14 @@ def watch(children: Sequence[Child], parties: int, *, grace: float, linger: floa
             failed_at = now
         if failed_at is not None and now - failed_at > grace:
             break
-        if left_at is None and all(child.poll() == 0 for child in children[:parties]):
-            left_at = now
         running = [child for child in children if child.poll() is None]
+        busy = [child for child in running if child.node not in waiting]
+        if left_at is None and len(busy) <= 1 and len(running) < len(children):
+            left_at = now
         if running and failed_at is None and left_at is not None and now - left_at > linger:
-            hangs = running[0]
+            hangs = (busy or running)[0]
             raise ProcessFailed(
-                f"{hangs.name} was silent for {linger:g} s after all parties had ended: it hangs",
+                f"{hangs.name} was silent for {linger:g} s after all others had ended: it hangs",
                 name=hangs.name, node=hangs.node, code=-signal.SIGKILL,
             )  # fmt: skip
         if limit is not None and now - started > limit:

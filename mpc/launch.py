@@ -11,32 +11,34 @@ import json
 import os
 import secrets
 import sys
-import tempfile
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from .children import NOTE, Child, Record, stop, watch
 from .client import ClientLink
 from .errors import ConfigError, MaskedError
+from .lifeline import end_with_launcher, hear_ctrl_c, lifeline
 from .net.joining import listen_in_kernel
 from .net.tcp import Tcp, TcpClient
 from .net.transport import DEFAULT_TIMEOUT, Transport, check_timeout
+from .scratch import scratch_folder
 
 __all__ = [
-    "NOTE", "Place", "end_with_launcher", "join", "join_as_client", "launch", "own_command", "party_main", "place",
-    "tell_launcher",
+    "NOTE", "Place", "join", "join_as_client", "launch", "own_command", "party_main", "place", "tell_launcher",
 ]  # fmt: skip
 
 _PLACE = "MASKED_PLACE"
 _GRACE = 3.0
+_SECONDS_TO_START = 3.0  # a process, where many start on few cores
 
 
 @dataclass(frozen=True)
 class Place:
     """Where a launched process belongs; travels as JSON in its environment.
 
-    names: of all nodes, as every error calls them.  record: the pipe that takes what this process ends of.
+    names: of all nodes, as every error calls them.  record: the pipe that takes what this process ends of.  timeout:
+    seconds of a silent peer.  starting: seconds in which all that were started together should have met.
     """
 
     node: int
@@ -46,11 +48,11 @@ class Place:
     addresses: list[tuple[str, int]] = field(default_factory=list)
     clients: int = 0
     listener: int = -1
-    lifeline: int = -1
     rendezvous: str = ""
     timeout: float = DEFAULT_TIMEOUT
     names: tuple[str, ...] = ()
     record: int = -1
+    starting: float = DEFAULT_TIMEOUT
 
 
 def place() -> Place | None:
@@ -71,7 +73,7 @@ def join(timeout: float | None = None, *, clients: int = 0) -> Transport:
     here = place()
     if here is None:
         raise ConfigError("this process has no place among parties: start it with 'masked launch' or torchrun")
-    end_with_launcher(here)
+    end_with_launcher()
     limit = here.timeout if timeout is None else timeout
     if here.transport == "gloo":
         from .net.gloo import Gloo
@@ -86,7 +88,7 @@ def join(timeout: float | None = None, *, clients: int = 0) -> Transport:
     addresses = [(host, port) for host, port in here.addresses]
     return Tcp.join(
         here.node, addresses, token=bytes.fromhex(here.token), clients=here.clients, listener=listener, timeout=limit,
-        names=here.names,
+        starting=here.starting, names=here.names,
     )  # fmt: skip
 
 
@@ -100,9 +102,12 @@ def join_as_client(timeout: float | None = None, *, clients: int = 0) -> ClientL
         return GlooClient(clients=clients, timeout=limit)
     if here is None or here.transport != "tcp" or here.node < here.parties:
         raise ConfigError("this process is no launched client: name it in launch(clients=...)")
-    end_with_launcher(here)
+    end_with_launcher()
     addresses = [(host, port) for host, port in here.addresses]
-    return TcpClient.join(here.node, addresses, token=bytes.fromhex(here.token), timeout=limit, names=here.names)
+    starting = 2.0 * here.starting  # the parties know first whom they miss
+    return TcpClient.join(
+        here.node, addresses, token=bytes.fromhex(here.token), timeout=limit, starting=starting, names=here.names
+    )
 
 
 def own_command(module: str, *arguments: str) -> list[str]:
@@ -121,6 +126,7 @@ def launch(
     environment: Mapping[str, str] | None = None,
     timeout: float = DEFAULT_TIMEOUT,
     linger: float = DEFAULT_TIMEOUT,
+    patient: Collection[str] = (),
     limit: float | None = None,
     output: Callable[[str, str], None] | None = None,
     started: Callable[[list[int]], None] | None = None,
@@ -131,7 +137,8 @@ def launch(
     output(name, line) receives each line a process prints, one at a time; without it the first party's are printed.
     Lines on stderr that begin with "note: " are passed on at once.  `started` is told the process ids.  The first
     failure ends all, and is raised once as `ProcessFailed`, in the words of that process.
-    linger: seconds that clients have once all parties have ended.  limit: seconds after which all are stopped.
+    patient: names of those that may wait until all others have ended, as clients may.  linger: seconds that these have
+    once all others have ended, and that the last one of the others has.  limit: seconds after which all are stopped.
     """
     if parties < 2:
         raise ConfigError(f"secret sharing needs at least 2 parties, not {parties}")
@@ -145,11 +152,11 @@ def launch(
     token = secrets.token_hex(16)
     children: list[Child] = []
     with contextlib.ExitStack() as open_:
-        scratch = open_.enter_context(tempfile.TemporaryDirectory(prefix="masked-"))
+        rendezvous = f"file://{open_.enter_context(scratch_folder())}/rendezvous" if transport == "gloo" else ""
         doors = [listen_in_kernel() for _ in range(parties)] if transport == "tcp" else []
         listeners = [open_.enter_context(sock) for sock, _ in doors]
         addresses = [address for _, address in doors]
-        lifeline_read, _ = _pipe(open_)
+        held, tied = open_.enter_context(lifeline())
         open_.callback(stop, children)
         speaking = threading.Lock()
         local = {"OMP_NUM_THREADS": "1"}  # the parties share this machine's cores, as under torchrun
@@ -160,18 +167,19 @@ def launch(
             record, record_write = _pipe(open_)
             os.set_blocking(record, False)
             where = Place(
-                node, parties, transport, token, addresses, len(called) - parties, listener, lifeline_read,
-                f"file://{scratch}/rendezvous" if transport == "gloo" else "", timeout, called, record_write,
+                node, parties, transport, token, addresses, len(called) - parties, listener, rendezvous, timeout,
+                called, record_write, timeout + _SECONDS_TO_START * len(called),
             )  # fmt: skip
-            keep = [fd for fd in (listener, lifeline_read, record_write) if fd >= 0]
-            env = {**local, **os.environ, **(environment or {}), _PLACE: json.dumps(where.__dict__)}
+            keep = [fd for fd in (listener, held, record_write) if fd >= 0]
+            env = {**local, **os.environ, **(environment or {}), **tied, _PLACE: json.dumps(where.__dict__)}
             heard = output or (_print_first if node == 0 else _drop)
             children.append(Child(node, name, argv, env, keep=keep, record=record, output=heard, speaking=speaking))
         for sock in listeners:
             sock.close()
         if started is not None:
             started([child.process.pid for child in children])
-        watch(children, parties, grace=_GRACE, linger=linger, limit=limit)
+        waiting = {node for node, name in enumerate(called) if node >= parties or name in patient}
+        watch(children, parties, waiting, grace=_GRACE, linger=linger, limit=limit)
 
 
 def _names(parties: Sequence[str] | None, count: int, clients: Sequence[str]) -> tuple[str, ...]:
@@ -198,18 +206,6 @@ def _drop(_: str, line: str) -> None:
     """The other parties print the same."""
 
 
-def end_with_launcher(here: Place) -> None:
-    """Leave when the launcher is gone, however it went: its end of the lifeline closes."""
-    if here.lifeline < 0:
-        return
-
-    def wait() -> None:
-        os.read(here.lifeline, 1)
-        os._exit(1)
-
-    threading.Thread(target=wait, daemon=True).start()
-
-
 def tell_launcher(error: MaskedError) -> None:
     """Give the launcher of this process, if it has one, a record of what it ends of."""
     here = place()
@@ -219,6 +215,8 @@ def tell_launcher(error: MaskedError) -> None:
 
 def party_main(main: Callable[[], None]) -> None:
     """Run a party's main function: a user's error is a record, one line on stderr and exit code 2, no traceback."""
+    end_with_launcher()
+    hear_ctrl_c()
     try:
         main()
     except MaskedError as error:

@@ -6,6 +6,7 @@ the connection's buffers and party 0's queue are full, and waits there.  Nothing
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import struct
 import threading
@@ -23,6 +24,7 @@ from .dealer import Expander, TrustedDealer
 from .material import Kind, Material, Standing, Used
 from .plan import Plan
 
+_SOON = 0.25  # of the time that a dealer has; then the peers are told for whom this party waits
 _HELLO = struct.Struct(f"<{KEY_BYTES}s16s16sQQHH")
 
 
@@ -90,6 +92,8 @@ class StreamSource(Material):
     """A party's end of a streaming dealer.
 
     ahead: how many blocks party 0 holds at most.  timeout: seconds of a silent dealer after which it counts as lost.
+    starting: seconds until it has greeted all parties, else as many.  waiting: told whom this party waits for when it
+    does so for long.
     """
 
     kind = Kind(b"mbstream", "streaming dealer", ConfigError)
@@ -102,17 +106,19 @@ class StreamSource(Material):
         party: int,
         ahead: int = 8,
         timeout: float = DEFAULT_TIMEOUT,
+        starting: float | None = None,
         report: Callable[[str], None] | None = None,
         used: Used | None = None,
     ) -> None:
         self._channel = channel
+        self.waiting: Callable[[str], None] = lambda _: None
         self._timeout = timeout
         self._next = 0
         self._closed = False
         self._queue: queue.Queue[bytes | MaskedError | None] = queue.Queue(maxsize=max(1, ahead))
         self._reader: threading.Thread | None = None
         try:
-            hello = self._greeting(plan, party)
+            hello = self._greeting(plan, party, timeout if starting is None else starting)
         except BaseException:
             channel.close()
             raise
@@ -124,8 +130,8 @@ class StreamSource(Material):
             self._reader = threading.Thread(target=self._read_ahead, daemon=True)
             self._reader.start()
 
-    def _greeting(self, plan: Plan, party: int) -> _Hello:
-        raw = self._channel.receive(timeout=self._timeout, limit=_HELLO.size)
+    def _greeting(self, plan: Plan, party: int, timeout: float) -> _Hello:
+        raw = self._channel.receive(timeout=timeout, limit=_HELLO.size)
         if raw is None or len(raw) != _HELLO.size:
             raise _lost("left before it sent a key")
         hello = _Hello(*_HELLO.unpack(raw))
@@ -178,7 +184,7 @@ class StreamSource(Material):
     def _received(self, block: int) -> np.ndarray:
         so_far = f"after {block} of {self._blocks} blocks"
         try:
-            message = self._queue.get(timeout=self._timeout)
+            message = self._soon()
         except queue.Empty:
             raise _lost(f"was silent for {self._timeout:g} s {so_far}: it hangs") from None
         if message is None or isinstance(message, MaskedError):
@@ -189,6 +195,12 @@ class StreamSource(Material):
         if len(message) != self._block_bytes:
             raise _lost(f"sent {len(message)} bytes for a block of {self._block_bytes}")
         return np.frombuffer(message, np.uint8)
+
+    def _soon(self) -> bytes | MaskedError | None:
+        with contextlib.suppress(queue.Empty):
+            return self._queue.get(timeout=_SOON * self._timeout)
+        self.waiting("the dealer")
+        return self._queue.get(timeout=(1.0 - _SOON) * self._timeout)
 
     def close(self) -> None:
         """Leave the dealer."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 
 
 def main() -> None:
     """The `masked` command, which takes a while to load: Ctrl-C ends it then as at any other time."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for what stands in the background
     try:
         from .cli import COMMANDS
         from .cli import main as masked

@@ -6,7 +6,6 @@ Options that all programs have stand in `run.options`, those of one program in i
 from __future__ import annotations
 
 import argparse
-import signal
 from collections.abc import Sequence
 from importlib.metadata import version
 
@@ -46,12 +45,5 @@ def main(arguments: Sequence[str] | None = None) -> None:
     privacy.register(commands)
     attack.register(commands, (kind.register for kind in (attack_linucb, attack_membership, attack_samba)))
     options = parser.parse_args(arguments)
-    for how in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(how, _unwind)
     with exit_codes():
         options.run(options)
-
-
-def _unwind(how: int, _: object) -> None:
-    """End through every `finally`, so that processes and folders of a launch are taken along."""
-    raise SystemExit(128 + how)

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, settings
 from scipy import stats
 
 from mpc import EVERYONE, Reveal, Session
+from mpc.lifeline import hear_ctrl_c
 from mpc.prg import KEY_BYTES, Prg
 from offline import InsecureSeededDealer
 
@@ -24,6 +25,7 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )  # fmt: skip
 settings.load_profile("masked")
+hear_ctrl_c()  # some tests press it; processes that they start hear it too
 
 
 @pytest.fixture(scope="session", params=(2, 3, 5), ids=lambda parties: f"N{parties}")

@@ -15,6 +15,7 @@ from .transport import DEFAULT_TIMEOUT
 
 _LENGTH = struct.Struct("<Q")
 _ANY = 1 << 40
+_MOMENT = 1e-4  # seconds in which what is there already is taken, though the time for it is over
 
 
 class Channel(Unshared):
@@ -33,37 +34,41 @@ class Channel(Unshared):
         if sock.family == socket.AF_INET:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
-    def send(self, message: bytes) -> None:
-        """Send a message; waits while the receiver is far behind."""
+    def send(self, message: bytes, *, timeout: float | None = None) -> None:
+        """Send a message; waits while the receiver is far behind, at most `timeout` seconds."""
         try:
+            self._sock.settimeout(timeout)
             self._sock.sendall(_LENGTH.pack(len(message)))
             self._sock.sendall(message)
+        except TimeoutError as error:
+            raise self._lost(f"took nothing for {timeout:g} s: it hangs") from error
         except OSError as error:
             raise self._lost() from error
 
     def receive(self, *, timeout: float | None = None, limit: int = _ANY) -> bytes | None:
         """The next message, of at most `limit` bytes; None when the sender has closed between two messages.
 
-        Waits at most `timeout` seconds for each piece of it, or for as long as the sender lives.
+        Waits at most `timeout` seconds for the whole of it, or for as long as the sender lives.
         """
+        until = None if timeout is None else time.monotonic() + timeout
         try:
-            self._sock.settimeout(timeout)
-            head = self._exactly(_LENGTH.size, at_start=True)
+            head = self._exactly(_LENGTH.size, until, at_start=True)
             if head is None:
                 return None
             (length,) = _LENGTH.unpack(head)
             if length > limit:
                 raise self._lost(f"announces {length} bytes where {limit} are due: is it the same release?")
-            return self._exactly(length)
+            return self._exactly(length, until)
         except TimeoutError as error:
             raise self._lost(f"was silent for {timeout:g} s: it hangs") from error
         except OSError as error:
             raise self._lost() from error
 
-    def _exactly(self, count: int, *, at_start: bool = False) -> bytes | None:
+    def _exactly(self, count: int, until: float | None, *, at_start: bool = False) -> bytes | None:
         buffer = bytearray(count)
         view, done = memoryview(buffer), 0
         while done < count:
+            self._sock.settimeout(None if until is None else max(_MOMENT, until - time.monotonic()))
             got = self._sock.recv_into(view[done:])
             if not got and done == 0 and at_start:
                 return None

@@ -10,7 +10,7 @@ import struct
 from dataclasses import dataclass
 from enum import IntEnum
 
-from ..errors import Desync, MaskedError, PeerLost, Told
+from ..errors import DEALER, Desync, MaskedError, PeerLost, Told
 from .transport import Stamp
 
 _LAYOUT = struct.Struct("<4sBBHQQ8s96s")
@@ -29,6 +29,7 @@ class Kind(IntEnum):
     ABORT = 2  # the sender stops with an error; the payload says which
     BYE = 3  # the sender's program has ended
     HELLO = 4
+    WAITS = 5  # the sender waits for somebody else, who stands in place of the position
 
 
 _KINDS = {int(kind): kind for kind in Kind}
@@ -115,7 +116,7 @@ def farewell(reason: Told | None, sender: int) -> tuple[bytes, bytes]:
     """The last header and its payload: BYE; or, for a reason, an ABORT with that and whom it names."""
     if reason is None:
         return pack(Kind.BYE, sender, Stamp(0, bytes(8), ""), 0), b""
-    peer, reporter = ("" if node is None or node < 0 else node for node in (reason.peer, reason.reporter))
+    peer, reporter = ("" if node is None else node for node in (reason.peer, reason.reporter))
     payload = f"{reason.kind}\n{peer}\n{reporter}\n{reason.text}".encode(errors="replace")[:WORDS_LIMIT]
     return pack(Kind.ABORT, sender, Stamp(0, bytes(8), ""), len(payload)), payload
 
@@ -128,7 +129,7 @@ def aborted(payload: bytes, sender: int, nodes: Nodes) -> MaskedError:
     reported = text if told_by.isdecimal() else f"{text} (reported by {who})"
     if kind == "Desync":
         return Desync(reported, reporter=reporter)
-    if kind == "PeerLost" and peer.isdecimal():
+    if kind == "PeerLost" and (peer.isdecimal() or peer == str(DEALER)):
         return PeerLost(reported, peer=int(peer), reporter=reporter)
     return PeerLost(f"{who} stopped with {kind}{': ' if text else ''}{text}", peer=sender)
 

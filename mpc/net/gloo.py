@@ -36,26 +36,26 @@ class _Links:
         self._counts: dict[tuple[int, str], int] = {}
 
     def _send(self, peer: int, what: str, payload: np.ndarray) -> None:
-        stamp = self._stamp(peer, "sent", what)
+        stamp, until = self._stamp(peer, "sent", what), time.monotonic() + self._timeout
         self.frame_bytes += HEADER_BYTES
         for part in (pack(Kind.DATA, self.node, stamp, payload.size), payload):
-            self._wait(peer, stamp, dist.isend, _tensor(part))
+            self._wait(peer, stamp, dist.isend, _tensor(part), until)
 
     def _receive(self, peer: int, what: str, count: int) -> np.ndarray:
-        stamp = self._stamp(peer, "received", what)
+        stamp, until = self._stamp(peer, "received", what), time.monotonic() + self._timeout
         raw = torch.empty(HEADER_BYTES, dtype=torch.uint8)
-        self._wait(peer, stamp, dist.irecv, raw)
+        self._wait(peer, stamp, dist.irecv, raw, until)
         expect(unpack(raw.numpy().tobytes(), peer, self.nodes), peer, stamp, count, self.nodes, self.node)
         payload = torch.empty(count, dtype=torch.uint8)
         if count:
-            self._wait(peer, stamp, dist.irecv, payload)
+            self._wait(peer, stamp, dist.irecv, payload, until)
         return payload.numpy()
 
-    def _wait(self, peer: int, stamp: Stamp, move: Any, tensor: torch.Tensor) -> None:
+    def _wait(self, peer: int, stamp: Stamp, move: Any, tensor: torch.Tensor, until: float) -> None:
         if not tensor.numel():
             return
         try:
-            move(tensor, peer).wait(timedelta(seconds=self._timeout))
+            move(tensor, peer).wait(_left(until))
         except RuntimeError as error:
             raise self._gone(peer, str(error), stamp) from error
 
@@ -125,7 +125,8 @@ class Gloo(_Links):
         }
         headers = {q: pack(Kind.DATA, me, stamp, part.size) for q, part in outgoing.items()}
         self.frame_bytes += HEADER_BYTES * len(headers)
-        arrived, broken = self._swap(headers, dict.fromkeys(self._others, HEADER_BYTES))
+        until = time.monotonic() + self._timeout
+        arrived, broken = self._swap(headers, dict.fromkeys(self._others, HEADER_BYTES), until)
         self._owed = {q: part.tobytes() for q, part in outgoing.items() if part.size and q not in broken}
         fits = {q: unpack(raw, q, self.nodes) for q, raw in arrived.items()}
         self._part_with({q: header for q, header in fits.items() if header.kind is not Kind.DATA})
@@ -139,7 +140,7 @@ class Gloo(_Links):
         if own is not None:
             rows[me, n:] = own[0]
         self._owed, self._due = {}, {}
-        arrived, broken = self._swap(outgoing, dict.fromkeys(self._others, expected))
+        arrived, broken = self._swap(outgoing, dict.fromkeys(self._others, expected), until)
         self._raise_lost(broken, stamp)
         for q, payload in arrived.items():
             rows[q] = np.frombuffer(payload, np.uint8)
@@ -166,7 +167,7 @@ class Gloo(_Links):
         deadline = deadline or time.monotonic() + self._timeout
         for q, pending in work:
             try:
-                pending.wait(timedelta(seconds=max(0.001, deadline - time.monotonic())))
+                pending.wait(_left(deadline))
             except RuntimeError as error:
                 broken.setdefault(q, str(error))
         self._lost |= broken.keys()
@@ -204,6 +205,9 @@ class Gloo(_Links):
                 f"gloo carries no clients but those it was started with, {self._clients}: join(clients=...) under "
                 "torchrun, or the tcp transport"
             )
+
+    def say_waiting(self, whom: str) -> None:
+        """Gloo carries nothing between two rounds; the peers hear of it with this party's last words."""
 
     def close(self, reason: Told | None = None) -> None:
         """Part from the peers and destroy the group.
@@ -244,6 +248,10 @@ def _start(init_method: str | None, rank: int, world: int, timeout: float) -> tu
         raise ConfigError(f"torch.distributed could not start: {_first_line(error)}") from error
     atexit.register(_destroy)
     return dist.get_rank(), dist.get_world_size()
+
+
+def _left(until: float) -> timedelta:
+    return timedelta(seconds=max(0.001, until - time.monotonic()))
 
 
 def _tensor(content: bytes | np.ndarray) -> torch.Tensor:

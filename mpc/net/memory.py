@@ -33,5 +33,8 @@ class Memory:
     def receive_from_client(self, node: int, what: str, count: int) -> np.ndarray:
         raise ConfigError("in memory, clients are programs in the same process: hand them to the session")
 
+    def say_waiting(self, whom: str) -> None:
+        """Nobody waits."""
+
     def close(self, reason: Told | None = None) -> None:
         """Nothing is held."""

@@ -2,15 +2,17 @@
 
 One message per peer and round: header and payload in one send.  Small messages are sent and then received; large
 ones are moved in both directions at once, so that two parties that send to each other cannot block each other.
-Plain sockets hide nothing, so `joining` refuses any address but loopback.
+A round has one deadline, however its bytes come.  A party that waits for somebody outside the mesh says so, and its
+peers, whose wait begins anew, then name that one.  Plain sockets hide nothing, so `joining` refuses any address but
+loopback.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import socket
-import struct
 import time
 from collections.abc import Mapping, Sequence
 
@@ -38,6 +40,7 @@ _SMALL = 1 << 16  # fits both sockets' buffers twice over
 _MOMENT = 30_000  # nanoseconds in which a party that has a core of its own often answers
 _SHARED_MOMENT = 400_000  # where parties share cores: to yield hands ours to the one waited for, sooner than to sleep
 _LAST_WORDS = 0.5  # seconds in which a node that stops with an error is heard out
+_LONGEST = 1 << 30  # milliseconds that the kernel waits at a time
 _FAREWELL = 2.0  # seconds that a party which has ended waits for the others to end
 
 
@@ -56,24 +59,43 @@ class _Mesh:
         self._closed = False
         self._moment = 0 if node >= parties else _MOMENT if parties <= (os.cpu_count() or 1) else _SHARED_MOMENT
         self._unsent: dict[int, memoryview] = {}  # of frames under way when a round failed
+        self._waits: dict[int, str] = {}  # for whom a peer waits, as it says
         for sock in peers.values():
-            sock.setblocking(True)
+            sock.setblocking(False)
             if sock.family == socket.AF_INET:
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            limit = struct.pack("ll", int(timeout), max(1, int(timeout % 1 * 1e6)))
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
+
+    def _begin(self) -> None:
+        """From now on a round has its time, however its bytes come.
+
+        What is there when that is over counts: this process may have been kept from looking.
+        """
+        self._until = time.monotonic() + self._timeout
+
+    def say_waiting(self, whom: str) -> None:
+        """Between two rounds, tell all peers that this party waits for somebody who is none of them."""
+        notice = pack(Kind.WAITS, self.node, Stamp(0, bytes(8), whom), 0)
+        for sock in self._peers.values():
+            with contextlib.suppress(OSError):
+                if _ready(sock, select.POLLOUT, 0.0):
+                    sock.send(notice)
 
     def _send(self, peer: int, parts: Sequence[bytes | memoryview], stamp: Stamp) -> OSError | None:
         """Send a frame.  An error is returned: what the peer said before it left still waits to be read."""
         self.frame_bytes += HEADER_BYTES
-        wanted = sum(len(part) for part in parts)
+        sock, done, wanted = self._peers[peer], 0, sum(len(part) for part in parts)
         try:
-            done = self._peers[peer].sendmsg(parts)
-            if done < wanted:
-                self._peers[peer].sendall(b"".join(parts)[done:])
-        except BlockingIOError:
-            raise self._silent(peer, stamp) from None
+            with contextlib.suppress(BlockingIOError):
+                done = sock.sendmsg(parts)
+            if done == wanted:
+                return None
+            rest = memoryview(b"".join(parts))[done:]
+            while rest:
+                if not _ready(sock, select.POLLOUT, self._until):
+                    self._unsent[peer] = rest
+                    raise self._silent(peer, stamp)
+                with contextlib.suppress(BlockingIOError):
+                    rest = rest[sock.send(rest) :]
         except OSError as error:
             return error
         return None
@@ -83,37 +105,53 @@ class _Mesh:
         sock, done, checked = self._peers[peer], 0, False
         while done < len(into) or not checked:
             try:
-                count = self._soon(sock, into[done:]) or sock.recv_into(into[done:])
+                if not (count := 0 if done else self._soon(sock, into)):
+                    if not _ready(sock, select.POLLIN, self._until):
+                        raise self._silent(peer, stamp)
+                    count = sock.recv_into(into[done:])
             except BlockingIOError:
-                raise self._silent(peer, stamp) from None
+                continue
             except OSError as error:
                 raise self._lost(peer, stamp) from error
             if not count:
                 raise self._lost(peer, stamp)
             done += count
             if not checked and done >= HEADER_BYTES:
-                self._judge(peer, into, done, stamp)
-                checked = True
+                done = self._judge(peer, into, done, stamp)
+                checked = done >= HEADER_BYTES
 
     def _soon(self, sock: socket.socket, into: memoryview) -> int:
         """What comes within a moment, 0 if nothing does: sleeping and waking up takes longer than many an answer."""
         deadline = time.perf_counter_ns() + self._moment
         while self._moment:
             try:
-                return sock.recv_into(into, 0, socket.MSG_DONTWAIT)
+                return sock.recv_into(into)
             except BlockingIOError:
                 if time.perf_counter_ns() > deadline:
                     break
                 os.sched_yield()
         return 0
 
-    def _judge(self, peer: int, got: memoryview, done: int, stamp: Stamp) -> None:
-        if is_expected(got[:HEADER_BYTES], peer, stamp, len(got) - HEADER_BYTES):
-            return
-        header = unpack(got[:HEADER_BYTES], peer, self.nodes)
-        if header.kind is Kind.ABORT:
-            raise self._aborted(peer, header, bytes(got[HEADER_BYTES:done]))
-        expect(header, peer, stamp, len(got) - HEADER_BYTES, self.nodes, self.node)
+    def _judge(self, peer: int, got: memoryview, done: int, stamp: Stamp) -> int:
+        """How many of the `done` bytes are of the message waited for, whose header must fit.
+
+        A peer that says that it waits for somebody has the whole time of a round again; that word of it is taken out.
+        """
+        while done >= HEADER_BYTES:
+            if is_expected(got[:HEADER_BYTES], peer, stamp, len(got) - HEADER_BYTES):
+                self._waits.pop(peer, None)
+                break
+            header = unpack(got[:HEADER_BYTES], peer, self.nodes)
+            if header.kind is Kind.ABORT:
+                raise self._aborted(peer, header, bytes(got[HEADER_BYTES:done]))
+            if header.kind is not Kind.WAITS:
+                expect(header, peer, stamp, len(got) - HEADER_BYTES, self.nodes, self.node)
+                break
+            self._waits[peer] = header.position
+            self._begin()
+            got[: done - HEADER_BYTES] = bytes(got[HEADER_BYTES:done])
+            done -= HEADER_BYTES
+        return done
 
     def _aborted(self, peer: int, header: Header, text: bytes) -> MaskedError:
         length = min(header.length, WORDS_LIMIT)
@@ -121,10 +159,10 @@ class _Mesh:
 
     def _rest(self, peer: int, count: int) -> bytes:
         """Up to `count` bytes, fewer where the connection ends."""
-        parts = []
-        while count > 0:
+        parts, sock = [], self._peers[peer]
+        while count > 0 and _ready(sock, select.POLLIN, self._until):
             try:
-                part = self._peers[peer].recv(min(count, 1 << 16))
+                part = sock.recv(min(count, 1 << 16))
             except OSError:
                 break
             if not part:
@@ -134,7 +172,9 @@ class _Mesh:
         return b"".join(parts)
 
     def _silent(self, peer: int, stamp: Stamp) -> PeerLost:
-        return PeerLost(f"{self.nodes.name(peer)} was silent for {self._timeout:g} s in round {stamp.round}", peer=peer)
+        said = f", after it had said that it waits for {self._waits[peer]}" if peer in self._waits else ""
+        how = f"was silent for {self._timeout:g} s in round {stamp.round}{said}"
+        return PeerLost(f"{self.nodes.name(peer)} {how}", peer=peer)
 
     def _lost(self, peer: int, stamp: Stamp) -> PeerLost:
         who = self.nodes.name(peer)
@@ -142,6 +182,7 @@ class _Mesh:
 
     def _broken(self, peer: int, stamp: Stamp) -> MaskedError:
         """What a connection means that takes no more: the peer's last words, behind whatever else it sent."""
+        self._begin()
         while len(raw := self._rest(peer, HEADER_BYTES)) == HEADER_BYTES:
             try:
                 header = unpack(raw, peer, self.nodes)
@@ -241,11 +282,13 @@ class Tcp(_Mesh):
         clients: int = 0,
         listener: socket.socket | None = None,
         timeout: float = DEFAULT_TIMEOUT,
+        starting: float | None = None,
         names: Sequence[str] = (),
     ) -> Tcp:
         """Meet the other parties and all clients; `token` must be the same everywhere.
 
-        A node calls those with lower numbers and is called by the others.  names: of all nodes, for messages.
+        A node calls those with lower numbers and is called by the others.  timeout: seconds that a round may take.
+        starting: seconds until all have met, else as many.  names: of all nodes, for messages.
         """
         parties = len(addresses)
         if parties < 2 or not 0 <= node < parties:
@@ -255,7 +298,7 @@ class Tcp(_Mesh):
             check_loopback(address)
         own = listener or listen(*addresses[node])
         nodes, peers = Nodes(parties, tuple(names)), dict[int, socket.socket]()
-        deadline = time.monotonic() + timeout
+        deadline = time.monotonic() + (timeout if starting is None else starting)
         try:
             for other in range(node):
                 peers[other] = call(node, other, addresses[other], token, deadline, nodes)
@@ -273,6 +316,7 @@ class Tcp(_Mesh):
         self, stamp: Stamp, common: np.ndarray, direct: Mapping[int, np.ndarray]
     ) -> tuple[np.ndarray, dict[int, np.ndarray]]:
         """One round; see `Transport`."""
+        self._begin()
         me, n = self.node, common.shape[1]
         own = direct.get(me)
         size = HEADER_BYTES + n + (0 if own is None else own.shape[1])
@@ -312,7 +356,7 @@ class Tcp(_Mesh):
         active = set(by_fd)
         try:
             while active:
-                ready = poll.poll(self._timeout * 1000)
+                ready = poll.poll(_milliseconds(self._until))
                 if not ready:
                     raise self._silent(min(by_fd[fd] for fd in active), stamp)
                 for fd, events in ready:
@@ -322,8 +366,8 @@ class Tcp(_Mesh):
                     if events & ~select.POLLOUT and done[q] < len(incoming[q]):
                         done[q] += self._pull(q, incoming[q][done[q] :], stamp)
                     if not checked[q] and done[q] >= HEADER_BYTES:
-                        self._judge(q, incoming[q], done[q], stamp)
-                        checked[q] = True
+                        done[q] = self._judge(q, incoming[q], done[q], stamp)
+                        checked[q] = done[q] >= HEADER_BYTES
                     sending, receiving = bool(to_send[q]), done[q] < len(incoming[q])
                     if not sending and not receiving:
                         poll.unregister(fd)
@@ -339,7 +383,7 @@ class Tcp(_Mesh):
     def _push(self, peer: int, to_send: dict[int, memoryview]) -> bool:
         """Send what the socket takes; false where it takes nothing any more."""
         try:
-            to_send[peer] = to_send[peer][self._peers[peer].send(to_send[peer], socket.MSG_DONTWAIT) :]
+            to_send[peer] = to_send[peer][self._peers[peer].send(to_send[peer]) :]
         except BlockingIOError:
             pass
         except OSError:
@@ -350,7 +394,7 @@ class Tcp(_Mesh):
     def _pull(self, peer: int, into: memoryview, stamp: Stamp) -> int:
         """Receive what is there."""
         try:
-            count = self._peers[peer].recv_into(into, flags=socket.MSG_DONTWAIT)
+            count = self._peers[peer].recv_into(into)
         except BlockingIOError:
             return 0
         except OSError as error:
@@ -361,6 +405,7 @@ class Tcp(_Mesh):
 
     def send_to_client(self, node: int, what: str, payload: np.ndarray) -> None:
         """Send (1, n) bytes to a client."""
+        self._begin()
         stamp = self._client_stamp(node, "down", what)
         frame: list[bytes | memoryview] = [pack(Kind.DATA, self.node, stamp, payload.shape[1]), memoryview(payload[0])]
         if self._send(node, frame, stamp) is not None:
@@ -368,6 +413,7 @@ class Tcp(_Mesh):
 
     def receive_from_client(self, node: int, what: str, count: int) -> np.ndarray:
         """Receive (1, count) bytes from a client."""
+        self._begin()
         row = np.empty(HEADER_BYTES + count, np.uint8)
         self._receive(node, row.data, self._client_stamp(node, "up", what))
         return row[None, HEADER_BYTES:]
@@ -390,10 +436,10 @@ class TcpClient(_Mesh):
     @classmethod
     def join(
         cls, node: int, addresses: Sequence[Address], *, token: bytes, timeout: float = DEFAULT_TIMEOUT,
-        names: Sequence[str] = (),
+        starting: float | None = None, names: Sequence[str] = (),
     ) -> TcpClient:  # fmt: skip
-        """Call all parties; clients have the numbers behind theirs."""
-        parties, deadline = len(addresses), time.monotonic() + timeout
+        """Call all parties; clients have the numbers behind theirs.  timeout, starting: as a party's."""
+        parties, deadline = len(addresses), time.monotonic() + (timeout if starting is None else starting)
         if node < parties:
             raise ConfigError(f"clients of {parties} parties have numbers from {parties}, not {node}")
         check_timeout(timeout)
@@ -409,6 +455,7 @@ class TcpClient(_Mesh):
 
     def send(self, payloads: np.ndarray, what: str) -> None:
         """Row p to party p."""
+        self._begin()
         self._sent += 1
         stamp = Stamp(self._sent, bytes(8), what)
         for party, payload in enumerate(payloads):
@@ -418,9 +465,21 @@ class TcpClient(_Mesh):
 
     def receive(self, count: int, what: str) -> np.ndarray:
         """(parties, count) bytes, row p from party p."""
+        self._begin()
         self._received += 1
         stamp = Stamp(self._received, bytes(8), what)
         rows = np.empty((self.parties, HEADER_BYTES + count), np.uint8)
         for party in range(self.parties):
             self._receive(party, memoryview(rows[party]), stamp)
         return np.ascontiguousarray(rows[:, HEADER_BYTES:])
+
+
+def _ready(sock: socket.socket, events: int, until: float) -> bool:
+    """Whether a socket is ready before that time is over."""
+    poll = select.poll()
+    poll.register(sock, events)
+    return bool(poll.poll(_milliseconds(until)))
+
+
+def _milliseconds(until: float) -> float:
+    return min(1000 * max(0.0, until - time.monotonic()), _LONGEST)

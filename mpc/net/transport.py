@@ -55,6 +55,9 @@ class Transport(Protocol):
     def receive_from_client(self, node: int, what: str, count: int) -> np.ndarray:
         """Receive (1, count) bytes from a client."""
 
+    def say_waiting(self, whom: str) -> None:
+        """Between two rounds, tell the peers that this party waits for somebody who is none of them."""
+
     def close(self, reason: Told | None = None) -> None:
         """Leave; with a reason, tell the peers why first."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from mpc.cases import Case
 from mpc.correlations import Correlation, layout
 from mpc.net.transport import Stamp
 from mpc.rounds import Open, Rounds
+from mpc.scratch import scratch_folder
 from mpc.session import Session
 from offline import InProcessDealer, Plan, Recorder, TrustedDealer, deal
 
@@ -55,8 +55,7 @@ class Prepared(InProcessDealer):
 @contextmanager
 def dealt(plan: Plan, steps: int) -> Iterator[Path]:
     """A folder of one's own in which `material` is dealt, for as long as a launched program is timed."""
-    with tempfile.TemporaryDirectory(prefix="masked-") as name:
-        folder = Path(name)
+    with scratch_folder() as folder:
         deal(plan, steps, folder / "material", block_steps=20)
         os.sync()  # or the kernel writes the material back while the parties are timed
         yield folder

@@ -6,10 +6,8 @@ import argparse
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +15,7 @@ import numpy as np
 from mpc.cases import Case, cases
 from mpc.errors import ConfigError
 from mpc.launch import launch
+from mpc.scratch import scratch_folder
 from mpc.session import Session
 from mpc.tables import markdown
 from offline import deal
@@ -113,12 +112,12 @@ def _memory(chosen: list[Case], parties: int, repeats: int) -> list[Row]:
 
 def _processes(chosen: list[Case], parties: int, transport: str, repeats: int, quick: bool) -> list[Row]:
     lines: list[str] = []
-    with tempfile.TemporaryDirectory(prefix="masked-") as scratch:
+    with scratch_folder() as scratch:
         steps = repeats + WARM_UPS
         for case in chosen:
-            deal(plan_case(case, parties), steps, Path(scratch) / case.name.replace("/", "-"), block_steps=steps)
+            deal(plan_case(case, parties), steps, scratch / case.name.replace("/", "-"), block_steps=steps)
         os.sync()  # or the kernel writes the material back while the parties are timed
-        command = [sys.executable, "-m", "protocols.bench.party", "--material", scratch, "--repeats", str(repeats)]
+        command = [sys.executable, "-m", "protocols.bench.party", "--material", str(scratch), "--repeats", str(repeats)]
         launch(
             [*command, *["--quick"] * quick], parties, transport=transport,
             output=lambda name, line: lines.append(line) if name == "party 0" else None,

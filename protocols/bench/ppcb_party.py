@@ -24,7 +24,7 @@ def main() -> None:
     task = Task.load(folder)
     program = task.program()
     own = {here.node: own_inputs(folder, home_of(here.node))}
-    source = source_for(here.node, task.material)
+    source = source_for(here, task.material)
     spent = np.zeros(program.decisions, np.int64)
     with Session(join(), source, roles=[role.name for role in program.roles]) as session:
         player = program.player(session, own, None, 0)

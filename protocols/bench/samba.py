@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 import numpy as np
 
 from bandits.samba import NAMES, BernoulliArms, SeededCoins, Seeds, by_name, run
+from mpc.scratch import scratch_folder
 from mpc.tables import markdown
 
 from ..published.sealing import Direction, Seal, fresh_key
@@ -186,8 +185,7 @@ def long_run(arms: int, pulls: int) -> LongRun:
     """In two sittings."""
     means, told = even_arms(arms), [0]
     began = time.perf_counter()
-    with tempfile.TemporaryDirectory(prefix="masked-") as name:
-        folder = Path(name)
+    with scratch_folder() as folder:
         play_classic(
             "ucb", means, pulls, seed=1, folder=folder, watch=told.append, stop=lambda: told[-1] == pulls // 2,
             reference=False,

@@ -7,17 +7,16 @@ recoveries_p  -- shares -->   total, exact; argmax on shares  -->  one-hot of th
 from __future__ import annotations
 
 import argparse
-import tempfile
 import threading
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mpc import ops
 from mpc.errors import ConfigError
-from mpc.launch import join, launch, own_command, place
+from mpc.launch import Place, join, launch, own_command, place
 from mpc.rounds import Open, Request, Reveal, Rounds
+from mpc.scratch import scratch_folder
 from mpc.session import Session
 from offline import Plan, Recorder
 
@@ -57,7 +56,7 @@ def best_treatment(session: Session, own: np.ndarray | None) -> Rounds[np.ndarra
 def _demo(options: argparse.Namespace) -> None:
     here = place()
     if here is not None:
-        _clinic(options, here.node, here.parties)
+        _clinic(options, here)
         return
     if not 2 <= options.parties <= 16:
         raise ConfigError(f"the demo has 2 to 16 clinics, not {options.parties}")
@@ -77,10 +76,7 @@ def _demo(options: argparse.Namespace) -> None:
         with lock:
             said.setdefault(name, []).append(line)
 
-    with (
-        tempfile.TemporaryDirectory(prefix="masked-") as scratch,
-        dealer_beside(plan, 1, Path(scratch)) as environment,
-    ):
+    with scratch_folder() as scratch, dealer_beside(plan, 1, scratch) as environment:
         launch(command, options.parties, environment=environment, output=hear)
     for name in sorted(said):
         print("\n".join(f"{name} | {line}" for line in said[name]), end="\n\n")
@@ -88,8 +84,8 @@ def _demo(options: argparse.Namespace) -> None:
     print(f"In the clear (only this script could know): totals {totals.tolist()}, best {_TREATMENTS[totals.argmax()]}.")
 
 
-def _clinic(options: argparse.Namespace, party: int, parties: int) -> None:
-    own = recoveries(party, options.seed)
+def _clinic(options: argparse.Namespace, here: Place) -> None:
+    own = recoveries(here.node, options.seed)
     heard: list[str] = []
 
     def listener(request: Request, sent: np.ndarray, reply: Any) -> None:
@@ -98,7 +94,8 @@ def _clinic(options: argparse.Namespace, party: int, parties: int) -> None:
                 f"{int(word):0{-(-request.bits // 4)}x} (of {request.bits} bits)" for word in reply.reshape(-1)
             )
 
-    with Session(join(), source_for(party, None), listener=listener) as session:
+    source = source_for(here, None)
+    with Session(join(), source, listener=listener) as session:
         best = session.run(best_treatment(session, own))
         cost = session.meter.total
         print(f"my own numbers        {own.tolist()}")

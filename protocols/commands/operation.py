@@ -7,7 +7,6 @@ plaintext.
 from __future__ import annotations
 
 import argparse
-import tempfile
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from mpc.cases import Case, argmax_case, cases
 from mpc.errors import ConfigError
 from mpc.launch import join, launch, own_command, place
 from mpc.rounds import Reveal, Rounds
+from mpc.scratch import scratch_folder
 from mpc.session import Session
 from mpc.share import Share
 from offline import InProcessDealer
@@ -87,7 +87,7 @@ def _run(options: argparse.Namespace) -> None:
             raise ConfigError("--material is for parties in processes of their own: use 'masked launch'")
         _report(options, case, Session.simulate(options.parties, InProcessDealer(options.parties)), True)
         return
-    source = source_for(here.node, options.material, options.session)
+    source = source_for(here, options.material, options.session)
     source.want(options.steps)
     with Session(join(), source) as session:
         _report(options, case, session, here.node == 0)
@@ -106,8 +106,8 @@ def _launch(options: argparse.Namespace) -> None:
                timeout=options.timeout)  # fmt: skip
         return
     with (
-        tempfile.TemporaryDirectory(prefix="masked-") as scratch,
-        dealer_beside(plan_case(case, options.parties), options.steps, Path(scratch)) as environment,
+        scratch_folder() as scratch,
+        dealer_beside(plan_case(case, options.parties), options.steps, scratch) as environment,
     ):
         launch(command, options.parties, transport=options.transport, environment=environment, timeout=options.timeout)
 

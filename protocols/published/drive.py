@@ -68,7 +68,7 @@ Times = dict[str, Spent]
 class Link(Protocol):
     """A connection to one participant."""
 
-    def send(self, message: bytes) -> None:
+    def send(self, message: bytes, *, timeout: float | None = None) -> None:
         """Give it a message."""
 
     def receive(self, *, timeout: float | None = None, limit: int = _LONGEST) -> bytes | None:
@@ -171,7 +171,7 @@ def over_links(
             want = play.send(reply)
             reply = None
             if isinstance(want, Send):
-                links[want.to].send(want.raw)
+                links[want.to].send(want.raw, timeout=timeout)
             elif isinstance(want, Receive):
                 reply = links[want.sender].receive(timeout=None if want.patient else patience, limit=_LONGEST)
                 patience = timeout

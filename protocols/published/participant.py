@@ -14,7 +14,6 @@ from __future__ import annotations
 import importlib
 import json
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -22,16 +21,16 @@ from pathlib import Path
 from typing import Any, Generic
 
 from mpc.errors import ConfigError, PeerLost
-from mpc.launch import Place, end_with_launcher, launch, own_command, party_main, place
+from mpc.launch import Place, launch, own_command, party_main, place
 from mpc.net.channel import Channel, adopt
 from mpc.net.frames import Nodes
 from mpc.net.joining import call, take_calls
+from mpc.scratch import scratch_folder
 
 from ..run.progress import StepLines
 from .drive import Play, Spent, Times, Watch, over_links
 from .outcome import O
 
-_SECONDS_TO_START = 1.0  # a process, where many start on few cores
 _SECONDS_BEHIND = 0.5  # in which the centre ends first, which knows whom all of them waited for
 
 
@@ -55,12 +54,14 @@ class Cast:
     """Who takes part in a run.
 
     inputs: to each its own, by name, in the order of nodes.  calls: (who calls, who answers), in no circle.  centre:
-    the one that all others wait for, where there is one: they give it time to say whom it waited for.
+    the one that all others wait for, where there is one: they give it time to say whom it waited for.  patient: the one
+    that waits until all else is done.
     """
 
     inputs: Mapping[str, Mapping[str, Any]] = field(repr=False)
     calls: Sequence[tuple[str, str]]
     centre: str = ""
+    patient: str = ""
 
     def write(self, folder: Path) -> None:
         """For the processes to read; each input for one of them."""
@@ -86,11 +87,13 @@ def launched(
 ) -> tuple[dict[str, O], dict[str, Times]]:  # fmt: skip
     """Play a run in a process for each participant: what each ends with, and its seconds."""
     names = list(cast.inputs)
-    with tempfile.TemporaryDirectory(prefix="masked-") as scratch:
-        folder = Path(scratch)
+    with scratch_folder() as folder:
         cast.write(folder)
-        command = own_command("protocols.published.participant", system.where, scratch)
-        launch(command, len(names), names=names, timeout=timeout, output=StepLines.heard(watch))
+        command = own_command("protocols.published.participant", system.where, str(folder))
+        launch(
+            command, len(names), names=names, timeout=timeout, linger=timeout, patient=[cast.patient],
+            output=StepLines.heard(watch),
+        )  # fmt: skip
         ended = {name: json.loads(_outcome_path(folder, name).read_text()) for name in names}
     times = {name: {part: Spent(**spent) for part, spent in one["times"].items()} for name, one in ended.items()}
     return {name: system.outcome.from_json(one["outcome"]) for name, one in ended.items()}, times
@@ -104,7 +107,6 @@ def main() -> None:
     here = place()
     if here is None:
         raise ConfigError(f"a participant is started by 'masked launch {system.program}'")
-    end_with_launcher(here)
     cast = json.loads((folder / "cast.json").read_text())
     name: str = cast["names"][here.node]
     path = input_path(folder, name)
@@ -123,10 +125,9 @@ def _played(
 ) -> tuple[O, Times]:  # fmt: skip
     central = centre in ("", names[here.node])
     patience = here.timeout if central else 2.0 * here.timeout + 1.0
-    starting = here.timeout + _SECONDS_TO_START * here.parties
-    links = _links(here, names, calls, time.monotonic() + starting)
+    links = _links(here, names, calls, time.monotonic() + here.starting)
     try:
-        return over_links(play, links, timeout=patience, first=patience + starting, nodes=names)
+        return over_links(play, links, timeout=patience, first=patience + here.starting, nodes=names)
     except PeerLost:
         if not central:
             time.sleep(_SECONDS_BEHIND)

@@ -22,13 +22,14 @@ import numpy as np
 
 from mpc.correlations import Correlation, ProductMask
 from mpc.errors import DEALER, ConfigError, OutOfMaterial, ProcessFailed
-from mpc.launch import NOTE, own_command
+from mpc.launch import NOTE, Place, own_command
+from mpc.lifeline import lifeline, to_the_end
 from mpc.net.channel import adopt, await_parties, call_dealer, listen
-from mpc.net.transport import DEFAULT_TIMEOUT
 from offline import Plan, Store, StoreSource, StreamSource, TrustedDealer, serve
 from offline.plan import describe
 
 _DEALER = "MASKED_DEALER"
+_PATIENCE = 20 * 86400.0  # seconds that a dealer waits for parties; it ends with its launcher
 REPORT = "dealer.json"
 
 
@@ -54,33 +55,38 @@ def dealer_beside(
     """
     path = scratch / "plan.json"
     plan.save(path)
-    listener = listen()
     token = secrets.token_hex(16)
-    environment = {_DEALER: json.dumps(_Where(listener.getsockname(), token, str(path)))}
     command = own_command("protocols", "dealer", str(path), "--steps", str(steps))
     command += ["--coins", str(coins), "--first", str(first)] if coins is not None else []
     command += ["--report", str(scratch / REPORT)]
-    log = (scratch / "dealer.log").open("wb")  # a dealer that loses a party is a witness, not the cause
-    process = subprocess.Popen(
-        [*command, "--listener", str(listener.fileno())],
-        pass_fds=[listener.fileno()],
-        env={**os.environ, **environment},
-        stdin=subprocess.DEVNULL,
-        stderr=log,
-        start_new_session=True,
-    )
-    listener.close()
-    log.close()
-    try:
-        yield environment
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(5)  # it ends with its last block
-    except ConfigError as error:
-        last = (scratch / "dealer.log").read_text().strip().splitlines()[-1:]
-        if isinstance(error, ProcessFailed) and error.peer == DEALER and last:
-            raise ConfigError(f"{error}; the dealer said: {last[0].removeprefix('error: ')}") from error
-        raise
-    finally:
+    said = scratch / "dealer.log"  # a dealer that loses a party is a witness, not the cause
+    with listen() as listener, lifeline() as (held, tied), said.open("wb") as log:
+        environment = {_DEALER: json.dumps(_Where(listener.getsockname(), token, str(path)))}
+        process = subprocess.Popen(
+            [*command, "--listener", str(listener.fileno())],
+            pass_fds=[listener.fileno(), held],
+            env={**os.environ, **environment, **tied},
+            stdin=subprocess.DEVNULL,
+            stderr=log,
+            start_new_session=True,
+        )
+        listener.close()
+        try:
+            yield environment
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(5)  # it ends with its last block
+        except ConfigError as error:
+            last = said.read_text().strip().splitlines()[-1:]
+            if isinstance(error, ProcessFailed) and error.peer == DEALER and last:
+                raise ConfigError(f"{error}; the dealer said: {last[0].removeprefix('error: ')}") from error
+            raise
+        finally:
+            _end(process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Kindly and then not."""
+    with to_the_end():
         process.terminate()
         try:
             process.wait(5)
@@ -95,7 +101,7 @@ def serve_from_environment(
     """The dealer process's own work."""
     where = _where()
     warm_up(plan.items)
-    channels = await_parties(plan.parties, adopt(listener), bytes.fromhex(where.token))
+    channels = await_parties(plan.parties, adopt(listener), bytes.fromhex(where.token), _PATIENCE)
     dealer = _Timed(plan.parties, coin_key=coins.read_bytes() if coins is not None else None, first_coins=first)
     try:
         serve(plan, channels, blocks=steps, dealer=dealer)
@@ -124,12 +130,14 @@ class _Timed(TrustedDealer):
 
 
 def source_for(
-    party: int, material: Path | None, session: str = "local", *, timeout: float = DEFAULT_TIMEOUT
+    here: Place, material: Path | None, session: str = "local", *, timeout: float | None = None
 ) -> StoreSource | StreamSource:
     """A networked party's source: its own store below `material`, or the dealer the launcher started.
 
-    timeout: of a silent dealer; a party that waits for it says so before its peers, who wait for the party, lose it.
+    timeout: of a silent dealer, the place's own without one; a party that waits for it says so before its peers, who
+    wait for the party, lose it.
     """
+    party = here.node
     if material is not None:
         store = Store(material / f"party-{party}")
         warm_up(store.plan.items)
@@ -141,11 +149,11 @@ def source_for(
             "no material: deal it with 'masked offline deal' and name it with --material DIR, or use 'masked launch', "
             "which starts a dealer"
         )
-    where = _where()
+    where, patience = _where(), before(before(here.timeout if timeout is None else timeout))
     plan = Plan.load(Path(where.plan))
     warm_up(plan.items)
-    channel = call_dealer(party, where.address, bytes.fromhex(where.token))
-    return StreamSource(plan, channel, party=party, timeout=before(timeout))
+    channel = call_dealer(party, where.address, bytes.fromhex(where.token), before(here.starting))
+    return StreamSource(plan, channel, party=party, timeout=patience, starting=before(here.starting))
 
 
 class Nothing:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import sys
 from collections.abc import Iterator
 
 from mpc.errors import MaskedError
 from mpc.launch import tell_launcher
+from mpc.lifeline import ENDS, end_with_launcher, hear_ctrl_c
 
 
 def say(line: str) -> None:
@@ -25,6 +27,10 @@ def exit_codes(
     *mistakes: type[Exception], place: str = "choose a place that can be used", stopped: str = "stopped"
 ) -> Iterator[None]:
     """Around all that a command does.  mistakes: of a user, beside MaskedError.  place: the cure of an OSError."""
+    end_with_launcher()
+    hear_ctrl_c()
+    for how in set(ENDS) - {signal.SIGINT}:
+        signal.signal(how, _unwind)
     users: tuple[type[Exception], ...] = (MaskedError, *mistakes)
     try:
         yield
@@ -43,6 +49,11 @@ def exit_codes(
     except KeyboardInterrupt:
         say(stopped)
         raise SystemExit(130) from None
+
+
+def _unwind(how: int, _: object) -> None:
+    """End through every `finally`, so that processes and folders of a launch are taken along."""
+    raise SystemExit(128 + how)
 
 
 def _leave(code: int) -> None:

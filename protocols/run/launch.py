@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from mpc.ledger import Entry
 from mpc.meter import Cost
 from mpc.net.transport import DEFAULT_TIMEOUT, check_timeout
 from mpc.prg import fresh_key
+from mpc.scratch import scratch_folder
 
 from .checkpoint import Checkpoint, checkpoint_at
 from .dealer_process import REPORT, check_material, dealer_beside
@@ -32,7 +32,7 @@ from .notes import beyond, note_again, notes_of
 from .program import Coins, Ended, Program, home_of, private_path
 from .progress import StepLines
 from .rehearsal import Rehearsed, rehearse
-from .role_process import ENDED, PARTY, PATIENCE, PIPE, Task, kind_of, returned_path
+from .role_process import ENDED, PARTY, PIPE, Task, kind_of, returned_path
 from .stopping import Stopped, stoppable
 
 R = TypeVar("R")
@@ -73,9 +73,9 @@ def launch(
     first does where nothing is kept.  A run that was stopped gives what it reached, or is `Stopped` where a part of it
     results in nothing.
     """
-    with tempfile.TemporaryDirectory(prefix="masked-") if scratch is None else nullcontext(scratch) as name:
-        kept = keep or Keep(Path(name) / "keep", every=max(1, program.decisions))
-        prepared = prepare(program, how, kept, Path(name), say=say)
+    with scratch_folder() if scratch is None else nullcontext(scratch) as folder:
+        kept = keep or Keep(folder / "keep", every=max(1, program.decisions))
+        prepared = prepare(program, how, kept, folder, say=say)
         stops: AbstractContextManager[None] = nullcontext()
         if keep is not None or program.partial:
             nodes = len(homes(program, kept.folder))
@@ -167,7 +167,7 @@ def _play(program: Program[Any], prepared: Prepared, watch: Callable[[int], Any]
     clients = {role.name: [*command, role.name] for role in program.roles}
     with _dealing(program, prepared) as environment:
         launch_processes(
-            [*command, PARTY], program.parties, clients=clients, environment=environment, timeout=PATIENCE,
+            [*command, PARTY], program.parties, clients=clients, environment=environment, timeout=task.timeout,
             linger=task.timeout, output=StepLines.heard(watch),
         )  # fmt: skip
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
-import tempfile
 from abc import ABC, abstractmethod
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator, Sequence
@@ -20,6 +19,7 @@ from typing import Any, ClassVar
 from mpc.errors import ConfigError
 from mpc.launch import Place, place
 from mpc.net.transport import DEFAULT_TIMEOUT
+from mpc.scratch import scratch_folder
 from offline import Plan
 
 from .exits import exit_codes
@@ -214,8 +214,7 @@ def _played(system: System, options: Namespace, out: Path | None, *, processes: 
     with contextlib.ExitStack() as stack:
         kept = keep
         if kept is None and program.partial:  # for a result of what was reached when it is stopped
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="masked-")))
-            kept = Keep(folder / "keep", options.checkpoint_every)
+            kept = Keep(stack.enter_context(scratch_folder()) / "keep", options.checkpoint_every)
         more = system.running(program, kept)
         if processes:
             run = launch(

@@ -25,9 +25,9 @@ import numpy as np
 
 from mpc.client import ClientLink, serve
 from mpc.errors import ConfigError, MaskedError
-from mpc.launch import join, join_as_client, party_main, place
-from mpc.net.transport import Transport
+from mpc.launch import Place, join, join_as_client, party_main, place
 from mpc.session import Session
+from offline import StreamSource
 
 from .checkpoint import Checkpoint, checkpoint_at
 from .dealer_process import Nothing, source_for
@@ -96,15 +96,19 @@ def returned_path(folder: Path, role: str) -> Path:
 
 
 def computing_party(
-    program: Program[Any], task: Task, folder: Path, party: int, transport: Transport, tell: StepLines | None
+    program: Program[Any], task: Task, folder: Path, here: Place, tell: StepLines | None, *, clients: int
 ) -> None:
     """Plays with the others what is left of the run, and keeps its state in between.  tell: for a launcher."""
+    party = here.node
     home = task.keep / home_of(party)
     kept = Checkpoint.load(checkpoint_at(home, task.start)) if task.start else None
-    source = source_for(party, task.material, task.session, timeout=task.timeout) if task.draws else Nothing()
+    source = source_for(here, task.material, task.session, timeout=task.timeout) if task.draws else Nothing()
     source.want(program.draws(task.start))
     own = {party: own_inputs(folder, home_of(party))}
-    stop = Stop(folder, party)
+    stop = Stop(folder, party, task.timeout)
+    transport = join(task.timeout, clients=clients)
+    if isinstance(source, StreamSource):
+        source.waiting = transport.say_waiting
     with Session(transport, source, roles=[role.name for role in program.roles]) as session:
         seconds = 0.0
         if kept is not None:
@@ -162,8 +166,7 @@ def play(folder: Path, role: str, *, clients: int = 0, tell: StepLines | None = 
     task = Task.load(folder)
     program = task.program()
     if role == PARTY:
-        transport = join(task.timeout, clients=clients)
-        computing_party(program, task, folder, here.node, transport, tell if here.node == 0 else None)
+        computing_party(program, task, folder, here, tell if here.node == 0 else None, clients=clients)
         return
     own = next((own for own in program.roles if own.name == role), None)
     if own is None:
@@ -189,7 +192,7 @@ def own_inputs(folder: Path, role: str) -> Arrays:
 def _desk(program: Program[Any], task: Task, folder: Path, role: Role, node: int) -> FileDesk:
     kept, keeps = None, None
     if role.home:
-        home, stop = task.keep / role.home, Stop(folder, node)
+        home, stop = task.keep / role.home, Stop(folder, node, task.timeout)
         if task.start:
             kept = Checkpoint.load(checkpoint_at(home, task.start)).arrays
 

@@ -23,8 +23,6 @@ from types import FrameType, TracebackType
 
 from mpc.errors import ConfigError
 
-_PATIENCE = 30.0  # seconds that a role waits for the launcher to say where
-
 
 class Stopped(Exception):
     """A run that was asked to stop: `done` decisions are kept, and nothing came out that follows the last one."""
@@ -57,9 +55,10 @@ class Interrupt:
 
 
 class Stop:
-    """A role's side."""
+    """A role's side.  patience: seconds that it waits for the launcher to say where."""
 
-    def __init__(self, folder: Path, node: int) -> None:
+    def __init__(self, folder: Path, node: int, patience: float) -> None:
+        self._patience = patience
         self._folder, self._asked, self._stands = folder, folder / "stop", folder / f"stands-{node}"
         self._seen = False
         self._at: int | None = None
@@ -76,10 +75,12 @@ class Stop:
         return done >= self._at
 
     def _told(self) -> int:
-        deadline = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + self._patience
         while (at := stopped_at(self._folder)) is None:
             if time.monotonic() > deadline:
-                raise ConfigError(f"the launcher asked to stop, and for {_PATIENCE:g} s did not say where: start again")
+                raise ConfigError(
+                    f"not all roles said within {self._patience:g} s where they stand when the run was asked to stop"
+                )
             time.sleep(0.002)
         return at
 

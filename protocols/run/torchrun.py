@@ -9,8 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -18,6 +16,7 @@ from typing import TypeVar
 
 from mpc.errors import ConfigError, MaskedError
 from mpc.launch import Place
+from mpc.scratch import scratch_folder, scratch_path
 
 from .checkpoint import checkpoint_at
 from .folder import Keep, forget, homes, reached
@@ -88,7 +87,7 @@ def check_dealt(how: Processes, keep: Keep | None) -> None:
 
 def follow(how: Processes, here: Place, clients: Sequence[str]) -> None:
     """Play this rank's role, once rank 0 has prepared the run."""
-    scratch, parties = _scratch_folder(), here.parties - len(clients)
+    scratch, parties = scratch_path(_common()), here.parties - len(clients)
     with _ended_by_torchrun():
         _await_rank_0(scratch, how.timeout)
     play(scratch, PARTY if here.node < parties else clients[here.node - parties], clients=len(clients))
@@ -99,8 +98,7 @@ def torchrun(program: Program[R], how: Processes, *, keep: Keep | None) -> R:
 
     keep: None where what is kept is for the time of the run only.
     """
-    scratch = _scratch_folder()
-    with _fresh(scratch):
+    with _fresh() as scratch:
         kept = keep or Keep(scratch / "keep", every=program.decisions)
         prepared = prepare(program, how, kept, scratch)
         _ready(scratch).touch()
@@ -112,21 +110,20 @@ def torchrun(program: Program[R], how: Processes, *, keep: Keep | None) -> R:
         return run
 
 
-def _scratch_folder() -> Path:
-    """A folder for the time of a run: the same path in all ranks that one torchrun started."""
-    return Path(tempfile.gettempdir()) / f"masked-{os.getuid()}-{os.getppid()}-{os.environ.get('MASTER_PORT', '')}"
+def _common() -> str:
+    """The name of a folder for the time of a run: the same in all ranks that one torchrun started."""
+    return f"{os.getuid()}-{os.getppid()}-{os.environ.get('MASTER_PORT', '')}"
 
 
 @contextlib.contextmanager
-def _fresh(folder: Path) -> Iterator[None]:
-    try:
-        folder.mkdir(mode=0o700)
-    except OSError as error:
-        raise ConfigError(f"{folder} cannot be made ({error.strerror}): remove it, or set TMPDIR") from error
-    try:
-        yield
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+def _fresh() -> Iterator[Path]:
+    with contextlib.ExitStack() as stack:
+        try:
+            folder = stack.enter_context(scratch_folder(_common()))
+        except OSError as error:
+            where = scratch_path(_common())
+            raise ConfigError(f"{where} cannot be made ({error.strerror}): remove it, or set TMPDIR") from error
+        yield folder
 
 
 def _ready(folder: Path) -> Path:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import json
 import os
-import select
 import signal
 import subprocess
 import warnings
@@ -15,7 +14,7 @@ import pytest
 
 from mpc.errors import DEALER, ConfigError, OutOfMaterial, ProcessFailed
 from mpc.launch import join, join_as_client, launch, party_main, place
-from tests.parties.processes import ENVIRONMENT, PARTY, Launched, gone, script
+from tests.parties.processes import ENVIRONMENT, PARTY, Launched, ended, gone, script
 
 _HEAD = """
 import os, signal, sys, threading
@@ -227,6 +226,17 @@ def test_the_limit_ends_all_and_names_who_still_ran() -> None:
     assert all(gone(pid) for pid in launched.pids)
 
 
+def test_the_last_one_is_not_waited_for_for_ever() -> None:
+    """Nobody is left who would miss it; one that waits for the end of all others is not to blame."""
+    stays = party("if me:\n    threading.Event().wait(60)")
+    assert str(Launched(stays, 2, linger=0.3).error) == (
+        "party 1 was silent for 0.3 s after all others had ended: it hangs"
+    )
+    launched = Launched(stays, 3, names=["Ada", "DC", "Bob"], patient=["DC"], linger=0.3)
+    assert str(launched.error) == "Bob was silent for 0.3 s after all others had ended: it hangs"
+    assert all(gone(pid) for pid in launched.pids)
+
+
 def test_a_failure_before_the_limit_is_the_cause() -> None:
     launched = Launched(script(f"{_LIGHT}if me: time.sleep(60)\nsys.exit('no file')"), 2, limit=3)
     assert str(launched.error) == "party 0 failed with exit code 1: no file"
@@ -297,19 +307,7 @@ launch([sys.executable, "-m", "tests.parties.party", "endless"], 3, started=star
         launcher.kill()
         launcher.communicate(timeout=10)
     for pid in pids:
-        assert _ended(pid), f"process {pid} has outlived its launcher"
-
-
-def _ended(pid: int) -> bool:
-    """Wait, at most 10 s, until a process that is not our child has ended."""
-    try:
-        handle = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return True
-    try:
-        return bool(select.select([handle], [], [], 10)[0])
-    finally:
-        os.close(handle)
+        assert ended(pid), f"process {pid} has outlived its launcher"
 
 
 def test_an_interrupted_launcher_leaves_no_child() -> None:

@@ -253,8 +253,24 @@ def test_a_dealer_that_dies_or_hangs_is_named_by_all(end: str, words: str, parti
         errors
     )
     assert errors[0].peer == -1 and str(errors[0]) == words
-    assert all("party 0" in str(error) for error in errors[1:])
+    assert all("party 0" in str(error) and error.peer == -1 for error in errors[1:])
     assert len(right_ones) == 3 * parties and all(right_ones)
+
+
+def test_a_party_says_that_it_waits_for_its_dealer_before_it_loses_it() -> None:
+    plan, said = step_plan(2), list[str]()
+    ours, theirs, _ = pair()
+    ours.send(hello(plan))
+    source = StreamSource(plan, theirs, party=0, timeout=0.2, starting=20)
+    source.waiting = said.append
+    with pytest.raises(PeerLost, match=r"the dealer was silent for 0\.2 s after 0 of 9 blocks: it hangs"):
+        source.draw(FIRST)
+    assert said == ["the dealer"]
+    ours.send(bytes(plan.step_bytes))
+    source.draw(FIRST)
+    assert said == ["the dealer"], "nobody waits for what is there"
+    source.close()
+    ours.close()
 
 
 def test_a_lost_dealer_stays_lost() -> None:

@@ -7,11 +7,13 @@ from collections.abc import Iterator
 
 import pytest
 
+from mpc.lifeline import ENDS
+
 
 @pytest.fixture(autouse=True)
 def own_signals() -> Iterator[None]:
-    """A command takes SIGTERM, SIGHUP and SIGINT for itself: give them back."""
-    before = {how: signal.getsignal(how) for how in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)}
+    """A command takes the signals that end it for itself: give them back."""
+    before = {how: signal.getsignal(how) for how in ENDS}
     yield
     for how, handler in before.items():
         signal.signal(how, handler)

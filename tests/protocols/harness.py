@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from protocols.cli import main
+from tests.parties.processes import DEAF
 
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT = 60.0
@@ -56,13 +57,15 @@ def finished(*arguments: str, program: tuple[str, ...] = ("-m", "protocols")) ->
     )  # fmt: skip
 
 
-def started(*arguments: str, cwd: Path | str = ROOT, path: str = str(ROOT)) -> subprocess.Popen[str]:
-    """A command in a process of its own, which finds its modules in `path`."""
+def started(
+    *arguments: str, cwd: Path | str = ROOT, path: str = str(ROOT), deaf: bool = False
+) -> subprocess.Popen[str]:  # fmt: skip
+    """A command in a process of its own, which finds its modules in `path`.  deaf: to Ctrl-C, as in the background."""
     environment = _environment()
     environment["PYTHONPATH"] = os.pathsep.join([path, environment.get("PYTHONPATH", "")])
+    command = [*(DEAF if deaf else []), sys.executable, "-m", "protocols", *arguments]
     return subprocess.Popen(
-        [sys.executable, "-m", "protocols", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        cwd=cwd, env=environment,
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=cwd, env=environment
     )  # fmt: skip
 
 

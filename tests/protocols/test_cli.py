@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.parties.processes import free_port
+from tests.parties.processes import ended, free_port
 
 from .harness import LIMIT, awaited, children, finished, started
 
@@ -150,3 +150,55 @@ def test_a_party_that_is_ended_is_said_once_and_takes_the_launch_along(how: sign
     errors = [line for line in said.splitlines() if not line.startswith("party 0: step")]
     assert len(errors) == 1 and errors[0].startswith("error: party 1 "), said
     assert not any(Path(f"/proc/{party}").exists() for party in parties)
+
+
+CLASSIC = ["launch", "linucb-ds", "--mode", "classic", "--bits", "1024", "--dim", "2", "--arms", "3", "--budget", "3000", "--json"]
+
+
+def under_way(launcher: subprocess.Popen[str], temporary: Path) -> list[int]:
+    """Its processes, once all have what they are given."""
+    awaited(lambda: list(temporary.glob("masked-*/cast.json")))
+    roles = awaited(lambda: four if len(four := children(launcher.pid, "protocols.published.participant")) == 4 else [])
+    awaited(lambda: launcher.poll() is not None or not list(temporary.glob("masked-*/*.in.json")))
+    return roles
+
+
+@pytest.mark.parametrize(
+    ("signals", "code"),
+    [([signal.SIGINT] * 3, 130), ([signal.SIGQUIT], 131)],
+    ids=["Ctrl-C thrice", "SIGQUIT"],
+)
+def test_a_launch_that_is_ended_leaves_no_process_and_no_temporary_file(
+    signals: list[signal.Signals], code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    with started(*CLASSIC) as launcher:
+        roles = under_way(launcher, tmp_path)
+        for how in signals:
+            launcher.send_signal(how)
+        _, said = launcher.communicate(timeout=LIMIT)
+    assert launcher.returncode == code and "Traceback" not in said, said
+    assert list(tmp_path.iterdir()) == []
+    assert all(ended(pid) for pid in roles)
+
+
+def test_what_a_killed_launcher_leaves_goes_at_the_next_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    with started(*CLASSIC) as launcher:
+        roles = under_way(launcher, tmp_path)
+        launcher.kill()
+    assert all(ended(pid) for pid in roles)
+    assert list(tmp_path.glob("masked-*/cast.json"))
+    assert finished("launch", "square", "--parties", "2").returncode == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_ctrl_c_ends_a_launch_in_the_background(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With SIGINT ignored, which its processes inherit."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    with started(*CLASSIC, deaf=True) as launcher:
+        roles = under_way(launcher, tmp_path)
+        launcher.send_signal(signal.SIGINT)
+        _, said = launcher.communicate(timeout=LIMIT)
+    assert launcher.returncode == 130 and said.splitlines()[-1] == "stopped", said
+    assert all(ended(pid) for pid in roles)

@@ -49,7 +49,7 @@ def cast_of(
         },
         Role.DC: {"budget": budget},
     }  # fmt: skip
-    return Cast({role: {**common, **own[role]} for role in ROLES}, _CALLS)
+    return Cast({role: {**common, **own[role]} for role in ROLES}, _CALLS, patient=Role.DC)
 
 
 def play_of(

@@ -49,7 +49,8 @@ def cast_of(
             "spec": asdict(spec), "budget": budget, "folder": None if folder is None else str(folder.resolve()),
             "every": every, "mean": mean, "noise": derived(seeds.noise, f"noise {i}").hex(),
         }  # fmt: skip
-    return Cast(inputs, [(name, CONTROLLER) for name in inputs if name != CONTROLLER], centre=CONTROLLER)
+    calls = [(name, CONTROLLER) for name in inputs if name != CONTROLLER]
+    return Cast(inputs, calls, centre=CONTROLLER, patient=CUSTOMER)
 
 
 def play_of(node: int, given: dict[str, Any], watch: Watch) -> Play[Outcome]:

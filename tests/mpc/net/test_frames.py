@@ -90,7 +90,7 @@ def test_any_last_words_are_an_error(payload: bytes) -> None:
     [
         (Told("PeerLost", "party 2 was silent for 1 s", peer=2), 2, "party 2 was silent for 1 s (reported by party 1)"),
         (Told("PeerLost", "client 0 left", peer=3), 3, "client 0 left (reported by party 1)"),
-        (Told("PeerLost", "the dealer left", peer=DEALER), 1, "the dealer left"),
+        (Told("PeerLost", "the dealer left", peer=DEALER), DEALER, "the dealer left (reported by party 1)"),
         (Told("RangeError", "party 0 gave too much"), 1, "party 1 stopped with RangeError: party 0 gave too much"),
         (Told("KeyError"), 1, "party 1 stopped with KeyError"),
     ],

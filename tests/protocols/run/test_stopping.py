@@ -27,7 +27,7 @@ class Owners:
             thread.start()
 
     def _play(self, party: int) -> None:
-        stop = Stop(self._folder, party)
+        stop = Stop(self._folder, party, LIMIT)
         for done in range(1, self._decisions + 1):
             self._meet.wait(LIMIT)
             self.stood[party] = done
@@ -62,6 +62,6 @@ def test_a_run_that_ends_first_is_not_waited_for(parties: int, tmp_path: Path) -
 
 
 def test_nobody_stops_unasked(tmp_path: Path) -> None:
-    stop = Stop(tmp_path, 0)
+    stop = Stop(tmp_path, 0, LIMIT)
     assert not any(stop.here(done) for done in range(100))
     assert list(tmp_path.iterdir()) == []

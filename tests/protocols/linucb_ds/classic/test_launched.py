@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,6 +25,7 @@ from mpc.launch import launch
 from protocols.linucb_ds.classic.cast import ROLES, cast_of
 from protocols.linucb_ds.classic.messages import Role
 from protocols.linucb_ds.classic.run import play_classic
+from protocols.published import participant
 from protocols.published.participant import Cast, input_path
 
 ROLE = [sys.executable, "-m", "protocols.published.participant", "protocols.linucb_ds.classic.cast:PUBLISHED"]
@@ -89,7 +93,8 @@ def test_the_first_cause_is_reported_once(
     assert "party" not in str(caught.value) and "Traceback" not in str(caught.value)
 
 
-def test_a_participant_that_never_comes_is_missed(tmp_path: Path) -> None:
+def test_a_participant_that_never_comes_is_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mpc.launch._SECONDS_TO_START", 0.5)
     cast_of(linucb(), Scales(), budget=7, seed=1, noise=Noise.SIGN, bits=256, insecure=True).write(tmp_path)
     given = [ROLE[-1], str(tmp_path)]
     role = f"import sys, runpy; sys.argv[1:] = {given}; runpy.run_module({ROLE[-2]!r}, run_name='__main__')"
@@ -97,6 +102,25 @@ def test_a_participant_that_never_comes_is_missed(tmp_path: Path) -> None:
     command = [sys.executable, "-c", absent]
     with pytest.raises(ConfigError, match="DC did not join"):
         launch(command, 4, timeout=1.0)
+
+
+def test_a_customer_that_hangs_does_not_hold_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits for it before the end, and it waits for all."""
+    before, customer = participant.launch, list[int]()
+
+    def halting(*given: Any, **rest: Any) -> None:
+        def hear(name: str, line: str) -> None:
+            if customer and line.startswith("step "):
+                os.kill(customer.pop(), signal.SIGSTOP)
+
+        def started(pids: list[int]) -> None:
+            customer.append(pids[ROLES.index(Role.DC)])
+
+        before(*given, **{**rest, "started": started, "output": hear, "linger": 1.0})
+
+    monkeypatch.setattr(participant, "launch", halting)
+    with pytest.raises(ConfigError, match="DC was silent for 1 s after all others had ended: it hangs"):
+        play_classic(linucb(), 200, seed=1, bits=256, insecure=True, processes=True)
 
 
 def test_a_participant_alone_says_how_it_is_started(tmp_path: Path) -> None:

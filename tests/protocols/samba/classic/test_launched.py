@@ -156,13 +156,14 @@ def test_each_process_is_given_its_own_input_only(tmp_path: Path) -> None:
     assert len({one["noise"] for one in given[3:]}) == 3 and [one["mean"] for one in given[3:]] == MEANS
 
 
-def test_a_participant_that_never_comes_is_missed(tmp_path: Path) -> None:
+def test_a_participant_that_never_comes_is_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mpc.launch._SECONDS_TO_START", 0.5)
     cast = cast_of(
         Spec("ucb"), BernoulliArms(np.array(MEANS[:2])), 9, Seeds.of(1), masks=bytes(32), bits=256,
         insecure=True, start=0, folder=None, every=9,
     )  # fmt: skip
     cast.write(tmp_path)
-    role = "import protocols.published.participant as c; c._SECONDS_TO_START = 0.5; c.party_main(c.main)"
+    role = "import protocols.published.participant as c; c.party_main(c.main)"
     absent = f"import json, os\nif json.loads(os.environ['MASKED_PLACE'])['node'] != 4:\n {role}"
     with pytest.raises(ConfigError, match="owner 1 did not join"):
         launch([sys.executable, "-c", absent, PROCESS[-1], str(tmp_path)], 5, timeout=2.5)

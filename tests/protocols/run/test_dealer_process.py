@@ -1,0 +1,90 @@
+"""A dealer beside a run ends with its launcher, and is named, within the timeout, by all that wait for it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+
+from mpc.correlations import TruncationMask
+from mpc.errors import DEALER, PeerLost
+from mpc.launch import Place
+from mpc.net.channel import listen
+from offline import Plan
+from protocols.run.dealer_process import source_for
+from tests.parties.processes import ENVIRONMENT, ended, script
+from tests.parties.threads import side_by_side
+
+from ..harness import LIMIT, awaited, children, masked
+from ..ppcb.commands import SMALL
+
+PLAN = Plan("waits", 2, (TruncationMask((3,), 20),))
+Output = pytest.CaptureFixture[str]
+
+
+def test_a_dealer_ends_with_its_launcher_before_any_party_has_called(tmp_path: Path) -> None:
+    PLAN.save(tmp_path / "given.json")
+    launcher = subprocess.Popen(
+        script(f"""
+import threading
+from pathlib import Path
+from offline import Plan
+from protocols.run.dealer_process import dealer_beside
+with dealer_beside(Plan.load(Path({str(tmp_path / "given.json")!r})), 5, Path({str(tmp_path)!r})):
+    print("ready", flush=True)
+    threading.Event().wait(60)
+"""),
+        env={**os.environ, **ENVIRONMENT}, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        assert launcher.stdout is not None and launcher.stdout.readline() == "ready\n"
+        (dealer,) = awaited(lambda: children(launcher.pid, "dealer"))
+    finally:
+        launcher.kill()
+        launcher.communicate(timeout=LIMIT)
+    assert ended(dealer), "the dealer has outlived its launcher"
+
+
+def test_a_party_waits_for_its_dealer_no_longer_than_it_was_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A frozen one still listens: the kernel takes the call, and nobody answers."""
+    PLAN.save(tmp_path / "plan.json")
+    with listen() as frozen:
+        where = json.dumps((frozen.getsockname(), "00" * 16, str(tmp_path / "plan.json")))
+        monkeypatch.setenv("MASKED_DEALER", where)
+        here = Place(0, 2, "tcp", token="", timeout=0.3, starting=0.5)
+        (waits,) = side_by_side(lambda: source_for(here, None))  # it looks at its end after 40 s
+    assert isinstance(waits.error, PeerLost)
+    assert (waits.error.peer, waits.error.witness) == (DEALER, False)
+    assert "the dealer" in str(waits.error)
+
+
+@pytest.mark.parametrize(
+    ("moment", "timeout", "words"),
+    [("before the parties call", "2", "the dealer at "), ("in the middle", "4", "the dealer was silent for ")],
+)
+def test_a_frozen_dealer_is_named_and_no_party(
+    moment: str, timeout: str, words: str, tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mpc.launch._SECONDS_TO_START", 0.2)
+
+    def freeze() -> None:
+        (dealer,) = awaited(lambda: children(os.getpid(), "dealer"))
+        if moment == "in the middle":
+            awaited(lambda: any(path.stat().st_size for path in tmp_path.rglob("arms.bin")))
+        os.kill(dealer, signal.SIGSTOP)
+
+    thread = threading.Thread(target=freeze, daemon=True)
+    thread.start()
+    how = (*SMALL, "--steps", "60000", "--refresh", "0", "--timeout", timeout, "--out", str(tmp_path))
+    code, _, complained = masked(capsys, "launch", "ppcb", *how)
+    thread.join(LIMIT)
+    lines = [line for line in complained.splitlines() if not line.startswith("step ")]
+    assert code == 2 and len(lines) == 1
+    assert words in lines[0], lines
