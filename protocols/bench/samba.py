@@ -12,7 +12,7 @@ import json
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +22,7 @@ from mpc.tables import markdown
 
 from ..published.sealing import Direction, Seal, fresh_key
 from ..run.exits import say
+from ..run.folder import Keep
 from ..samba.classic.run import play_classic
 from . import samba_mpc
 from .report import Page, head, ratio
@@ -187,12 +188,12 @@ def long_run(arms: int, pulls: int) -> LongRun:
     means, told = even_arms(arms), [0]
     began = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="masked-") as name:
-        folder = Path(name)
+        keep = Keep(Path(name), 5000)
         play_classic(
-            "ucb", means, pulls, seed=1, folder=folder, watch=told.append, stop=lambda: told[-1] == pulls // 2,
+            "ucb", means, pulls, seed=1, keep=keep, watch=told.append, stop=lambda: told[-1] == pulls // 2,
             reference=False,
         )  # fmt: skip
-        done = play_classic("ucb", means, pulls, seed=1, folder=folder, resume=True, reference=False)
+        done = play_classic("ucb", means, pulls, seed=1, keep=replace(keep, resume=True), reference=False)
     seconds = time.perf_counter() - began
     seeds = Seeds.of(1)
     plain = run(by_name("ucb", arms), means, pulls, SeededCoins(seeds, arms), seeds.rewards)

@@ -23,6 +23,8 @@ from types import FrameType, TracebackType
 
 from mpc.errors import ConfigError
 
+from .kept import write
+
 _PATIENCE = 30.0  # seconds that a role waits for the launcher to say where
 
 
@@ -122,10 +124,7 @@ def stopped_at(folder: Path) -> int | None:
 
 
 def _note(path: Path, number: int) -> None:
-    """Written whole: whoever sees the file can read it."""
-    fresh = path.with_suffix(".new")
-    fresh.write_text(str(number))
-    fresh.replace(path)
+    write(path, str(number))
 
 
 def _noted(path: Path) -> int | None:
