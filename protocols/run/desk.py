@@ -37,7 +37,7 @@ class MemoryDesk:
 
     def __init__(self, world: World, *, start: int = 0, kept: Arrays | None = None) -> None:
         self.start, self.kept = start, kept
-        self.state: State | None = None
+        self.state: State | None = None if kept is None else lambda: kept
         self._world = world
 
     def here(self, done: int, state: State) -> bool:

@@ -250,10 +250,7 @@ def test_resuming_refuses_what_is_not_its_own(tmp_path: Path, capsys: Output) ->
     place.unlink()
     assert "no decision in common (party-0 at checkpoint-000000008, party-1 at none): put back" in going_on()
     place.write_bytes(own)
-    for another, words in (
-        (keep / "party-0", "is of party-0 of run"),
-        (other / "checkpoints/party-1", "is of party-1"),
-    ):
+    for another, words in ((keep / "party-0", "is of party-0"), (other / "checkpoints/party-1", "is of party-1")):
         (keep / "party-1").rename(keep / "away")  # with the key that lies there
         shutil.copytree(another, keep / "party-1")
         assert words in (said := going_on()) and "not of party-1 of run" in said

@@ -6,13 +6,11 @@ import errno
 import json
 import os
 import shutil
-import signal
 import threading
 from pathlib import Path
 
+import numpy as np
 import pytest
-
-from protocols.run import options as command
 
 from ..harness import awaited, finished, masked, refused
 from ..ppcb.commands import SMALL
@@ -36,7 +34,12 @@ def full(patch: pytest.MonkeyPatch, *names: str) -> None:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
         return opened(path, mode, *more, **rest)  # type: ignore[call-overload]
 
+    def compressed(path: Path, **arrays: np.ndarray) -> None:
+        with path.open("wb") as file:
+            np.savez(file, **arrays)  # type: ignore[arg-type]
+
     patch.setattr(Path, "open", instead)
+    patch.setattr(np, "savez_compressed", compressed)  # else it opens the file by itself
 
 
 def written(out: Path) -> dict[str, bytes]:
@@ -59,9 +62,11 @@ def test_a_result_that_is_not_written_is_printed_and_not_lost(
     refused(masked(capsys, *how), "holds a run that was not finished: go on with --resume, discard it with --overwrite")
     code, again, _ = masked(capsys, *how, "--resume")
     result, first, second = (json.loads(text) for text in ((out / "result.json").read_text(), printed, again))
-    assert code == 0 and first["ledger"] == second["ledger"] == result["ledger"]
+    assert code == 0
     for name in ("cumulative_reward", "average_reward", "pulls", "arms"):
         assert first.get(name) == second.get(name) == result.get(name)
+    for each in (first, second):
+        assert sorted(map(str, each["ledger"])) == sorted(map(str, result["ledger"]))
     assert masked(capsys, *how)[0] == 0, "a finished run's folder takes another one"
 
 
@@ -87,12 +92,11 @@ def test_files_of_a_result_are_of_one_run(tmp_path: Path, capsys: Output, monkey
     assert masked(capsys, *how, "10")[0] == 0
     before = written(tmp_path)
     assert set(before) == {"result.json", "steps.npz", "reward.png"}
-    for name in before:
+    for name in ("result.json", "steps.npz"):
         with monkeypatch.context() as patch:
             full(patch, name)
-            if name != "reward.png":
-                assert masked(capsys, *how, "12", "--overwrite")[0] == 2
-                assert written(tmp_path) == before
+            assert masked(capsys, *how, "12", "--overwrite")[0] == 2
+            assert written(tmp_path) == before, name
     assert masked(capsys, *how, "12", "--resume")[0] == 0
     after = written(tmp_path)
     assert set(after) == set(before) and all(after[name] != before[name] for name in before)
@@ -127,17 +131,16 @@ def test_a_checkpoint_on_a_full_disk_is_one_line(tmp_path: Path) -> None:
         "from protocols.cli import main; main(sys.argv[1:])"
     )
     how = ("ppcb", *SMALL, "--arms", "20", "--dim", "12", "--steps", "8", "--checkpoint-every", "4")
-    for way in ("run", "launch"):
-        done = finished(way, *how, "--out", str(tmp_path / way), program=("-c", script))
-        assert done.returncode == 2 and done.stdout == ""
-        assert done.stderr.count("\n") == done.stderr.count("error: ") == 1, done.stderr
-        assert "checkpoint-000000004.npz cannot be written (File too large): make room there" in done.stderr
+    done = finished("launch", *how, "--out", str(tmp_path), program=("-c", script))
+    assert done.returncode == 2 and done.stdout == ""
+    assert done.stderr.count("\n") == done.stderr.count("error: ") == 1, done.stderr
+    assert "checkpoint-000000004.npz cannot be written (File too large): make room there" in done.stderr
 
 
 def test_a_folder_that_is_removed_during_a_launch_takes_no_result(
     tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the puller learned and the dealer's coins are written again: the twin is played, and all arms are counted."""
+    """What the puller learned and the dealer's coins are written again: the twin is played, all arms are counted."""
     out, steps, more = tmp_path / "out", 400, ("--refresh", "0", "--checkpoint-every", "100000")
     notes = out / "checkpoints" / "arms.bin"
 
@@ -159,11 +162,9 @@ def test_a_folder_that_is_removed_during_a_launch_takes_no_result(
 
 def test_a_run_that_was_killed_is_not_overwritten(tmp_path: Path, capsys: Output) -> None:
     """Before its first checkpoint too: what the puller learned is counted, or discarded by who knows."""
-    assert command.Keep(tmp_path).overwrite is False
     notes = tmp_path / "checkpoints" / "arms.bin"
     notes.parent.mkdir()
     notes.write_bytes(bytes(8))
     how = ("launch", "ppcb", *SMALL, "--steps", "8", "--json", "--out", str(tmp_path))
     refused(masked(capsys, *how), "there is no checkpoint to go on from, so discard it with --overwrite")
     assert notes.read_bytes() == bytes(8)
-    assert signal.getsignal(signal.SIGINT) is not None
