@@ -16,9 +16,7 @@ The authentication finds damage, mix-ups and edits by others; whoever can read t
 from __future__ import annotations
 
 import contextlib
-import errno
 import fcntl
-import hashlib
 import hmac
 import json
 import os
@@ -29,7 +27,7 @@ import struct
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -38,6 +36,7 @@ from mpc.errors import ConfigError, StoreRefused
 from mpc.prg import KEY_BYTES, Unshared
 
 from .dealer import Expander, TrustedDealer
+from .files import flush_folder, mac, new_file, write_new, write_whole
 from .plan import Plan, digest_of
 
 MAC_BYTES = 16  # of a block of corrections
@@ -129,10 +128,10 @@ def _deal(
     store_id = secrets.token_hex(16)
     for party, home in enumerate(homes):
         home.mkdir(parents=True, mode=0o700)
-        _write(home / "key", dealer.keys[party])
-        _write(home / "plan.json", plan.text().encode())
-        _write(home / "cursor", b"")
-    with _private(homes[0] / "corrections") as out:
+        write_new(home / "key", dealer.keys[party])
+        write_new(home / "plan.json", plan.text().encode())
+        write_new(home / "cursor", b"")
+    with new_file(homes[0] / "corrections") as out:
         for block in range(blocks):
             dealer.enter(block)
             data = b"".join(dealer.corrections(item).tobytes() for _ in range(size) for item in plan.items)
@@ -147,9 +146,10 @@ def _deal(
             size * plan.step_bytes,
         )  # fmt: skip
         body = json.dumps(asdict(manifest), indent=1, sort_keys=True)
-        _write(home / "manifest.json", (body + "\n" + _mac(dealer.keys[party], "manifest", body).hex() + "\n").encode())
-        _sync_directory(home)
-    _sync_directory(homes[0].parent)
+        tag = _mac(dealer.keys[party], "manifest", body).hex()
+        write_new(home / "manifest.json", f"{body}\n{tag}\n".encode())
+        flush_folder(home)
+    flush_folder(homes[0].parent)
 
 
 class Directory(Unshared):
@@ -160,6 +160,8 @@ class Directory(Unshared):
         self.home = home
         if not home.is_dir():
             raise ConfigError(f"there is no store at {home}: deal one with 'masked offline deal'")
+        if not _ever_dealt(home):
+            raise ConfigError(f"{home} is not a store: name a folder party-p that 'masked offline deal' has made")
         if not (home / "manifest.json").exists():
             raise self._refused(
                 "it has no manifest, so it was not dealt to its end, or not all of it was copied: delete it"
@@ -227,11 +229,7 @@ class Directory(Unshared):
 
     def _note_home(self) -> None:
         """From now on this directory is the original.  Replaced in one move: a crash leaves the old note or the new."""
-        new = self.home / "home.new"
-        new.unlink(missing_ok=True)
-        _write(new, self._identity().encode())
-        new.replace(self.home / "home")
-        _sync_directory(self.home)
+        write_whole(self.home / "home", self._identity().encode())
 
     def _identity(self) -> str:
         """This very cursor file: file system, inode, and generation, which tells apart two users of one inode."""
@@ -275,13 +273,16 @@ class Directory(Unshared):
         return f"{type(self).__name__}({str(self.home)!r})"
 
 
+def _ever_dealt(home: Path) -> bool:
+    """Whether somebody began to deal there: a folder of anything else is neither damaged nor to be deleted."""
+    with contextlib.suppress(OSError):
+        if _FORMAT[:-2].encode() in (home / "manifest.json").read_bytes():
+            return True
+    return any((home / name).exists() for name in ("cursor", "corrections"))
+
+
 def _mac(key: bytes, *parts: str | bytes) -> bytes:
-    tag = hashlib.blake2b(key=key, digest_size=32, person=b"mb-store-mac")
-    for part in parts:
-        raw = part.encode() if isinstance(part, str) else part
-        tag.update(len(raw).to_bytes(8, "little"))
-        tag.update(raw)
-    return tag.digest()
+    return mac(key, *parts, person=b"mb-store-mac")
 
 
 def _block_mac(key: bytes, store: str, block: int, data: bytes | memoryview) -> bytes:
@@ -292,27 +293,3 @@ def _block_mac(key: bytes, store: str, block: int, data: bytes | memoryview) -> 
         for at, piece in enumerate(pieces)
     ]
     return _mac(key, "block", store, str(block), *tags)[:MAC_BYTES]
-
-
-def _private(path: Path) -> BinaryIO:
-    """A new file that only its owner can read."""
-    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
-
-
-def _write(path: Path, content: bytes) -> None:
-    with _private(path) as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _sync_directory(path: Path) -> None:
-    """Make the names in a directory durable."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    except OSError as error:
-        if error.errno != errno.EINVAL:  # some file systems cannot, and need not
-            raise
-    finally:
-        os.close(descriptor)

@@ -22,6 +22,7 @@ from mpc.errors import ConfigError
 from mpc.ring import Bilinear
 
 from .dealer import InProcessDealer
+from .files import write_whole
 
 _FORMAT = "masked-bandits plan 1"
 
@@ -97,7 +98,7 @@ class Plan:
 
     def save(self, path: Path) -> None:
         """Write the plan."""
-        path.write_text(self.text(), encoding="utf-8")
+        write_whole(path, self.text().encode(), 0o666)
 
     @classmethod
     def load(cls, path: Path) -> Plan:

@@ -11,7 +11,7 @@ import argparse
 import json
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from mpc.tables import markdown
 
 from ..published.sealing import Direction, Seal, fresh_key
 from ..run.exits import say
+from ..run.folder import Keep
 from ..samba.classic.run import play_classic
 from . import samba_mpc
 from .report import Page, head, ratio
@@ -186,11 +187,12 @@ def long_run(arms: int, pulls: int) -> LongRun:
     means, told = even_arms(arms), [0]
     began = time.perf_counter()
     with scratch_folder() as folder:
+        keep = Keep(folder, 5000)
         play_classic(
-            "ucb", means, pulls, seed=1, folder=folder, watch=told.append, stop=lambda: told[-1] == pulls // 2,
+            "ucb", means, pulls, seed=1, keep=keep, watch=told.append, stop=lambda: told[-1] == pulls // 2,
             reference=False,
         )  # fmt: skip
-        done = play_classic("ucb", means, pulls, seed=1, folder=folder, resume=True, reference=False)
+        done = play_classic("ucb", means, pulls, seed=1, keep=replace(keep, resume=True), reference=False)
     seconds = time.perf_counter() - began
     seeds = Seeds.of(1)
     plain = run(by_name("ucb", arms), means, pulls, SeededCoins(seeds, arms), seeds.rewards)

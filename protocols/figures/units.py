@@ -22,6 +22,7 @@ from typing import Any
 from mpc.errors import ConfigError
 
 from ..run.exits import say
+from ..run.kept import write
 
 Rows = list[dict[str, Any]]
 
@@ -78,9 +79,7 @@ def collect(units: Sequence[Unit], folder: Path, *, jobs: int, command: Sequence
 
 def make(unit: Unit, folder: Path) -> None:
     """Make a unit's rows and keep them."""
-    fresh = _path(folder, unit).with_suffix(".new")
-    fresh.write_text(json.dumps(unit.make(*unit.arguments)))
-    fresh.replace(_path(folder, unit))
+    write(_path(folder, unit), json.dumps(unit.make(*unit.arguments)))
 
 
 def write_csv(rows: Rows, path: Path) -> None:

@@ -13,8 +13,7 @@ from typing import Any, TypeVar
 from bandits.environments import DATA_SETS, Environment
 from mpc.errors import ConfigError
 
-from ..run.folder import Keep
-from ..run.notes import notes_of
+from ..run.folder import Keep, notes_in
 from ..run.options import System, add_problem
 from ..run.program import Program
 from ..run.rehearsal import rehearse
@@ -84,12 +83,12 @@ class PPCB(System):
         """The reward so far, and what a decision costs."""
         assert isinstance(program, Bandit)
         cost = rehearse(program).cost
-        noted = None if keep is None else keep.folder / Bandit.roles[0].notes
+        noted = None if keep is None else notes_in(program, keep.folder)
 
         def more(done: int) -> str:
             paid = program.paid
             if not paid.count and noted is not None:  # the payer is in another process
-                arms = notes_of(noted, program.noted)
+                arms = noted.glance()
                 paid = Tally()
                 paid.add(pulled(program.world.outcomes[: len(arms)], arms))
             return f"  reward {paid.average:.4f}  {cost.rounds:g} rounds  {cost.opened_bytes / 1e3:,.1f} kB"

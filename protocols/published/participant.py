@@ -27,6 +27,7 @@ from mpc.net.frames import Nodes
 from mpc.net.joining import call, take_calls
 from mpc.scratch import scratch_folder
 
+from ..run.kept import write
 from ..run.progress import StepLines
 from .drive import Play, Spent, Times, Watch, over_links
 from .outcome import O
@@ -117,7 +118,7 @@ def main() -> None:
     except system.refusal as error:
         raise ConfigError(str(error)) from error
     ended = {"outcome": done.as_json(), "times": {part: asdict(spent) for part, spent in times.items()}}
-    _outcome_path(folder, name).write_text(json.dumps(ended))
+    write(_outcome_path(folder, name), json.dumps(ended))
 
 
 def _played(

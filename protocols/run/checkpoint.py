@@ -7,13 +7,13 @@ Coins are not in it.  A run that goes on has the same ones because its dealer ha
 and begins at the block that is due.
 
 A checkpoint holds shares: it is worth as much secrecy as the process that wrote it.  Files are numpy archives without
-pickle, written whole or not at all; the last two are kept, since processes may have come to different ones.
+pickle, kept as `kept` says; the last two stay, since processes may have come to different ones.
 """
 
 from __future__ import annotations
 
+import io
 import json
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,7 +23,9 @@ import numpy as np
 
 from mpc.errors import ConfigError
 
-_FORMAT = 2
+from .kept import HOME_KEY, read_kept, write_kept
+
+_FORMAT = 3
 _KEPT = 2
 
 
@@ -37,18 +39,13 @@ class Checkpoint:
 
     def save(self, folder: Path) -> Path:
         """Write it, and drop all but the last two, and what a process that was killed left half written."""
-        folder.mkdir(parents=True, exist_ok=True)
-        folder.chmod(0o700)
         path = checkpoint_at(folder, self.done)
-        fresh = path.with_suffix(".new")
         facts = np.frombuffer(json.dumps({"format": _FORMAT, "done": self.done, **self.facts}).encode(), np.uint8)
+        archive = io.BytesIO()
+        np.savez(archive, facts=facts, **self.arrays)  # type: ignore[arg-type]
         for half in half_written(folder):
             half.unlink(missing_ok=True)
-        with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb") as file:
-            np.savez(file, facts=facts, **self.arrays)  # type: ignore[arg-type]
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(path)
+        write_kept(path, archive.getvalue())
         for old in checkpoints(folder)[:-_KEPT]:
             old.unlink(missing_ok=True)
         return path
@@ -58,18 +55,15 @@ class Checkpoint:
         """Read one back."""
         if not path.is_file():
             raise ConfigError(f"there is no checkpoint {path}: run without --resume")
+        archive = io.BytesIO(read_kept(path, cure="delete it, an earlier one may be beside it"))
         try:
-            with np.load(path, allow_pickle=False) as kept:
-                if kept.zip.testzip() is not None:  # a header that claims fewer numbers hides what follows it
-                    raise ValueError("a checksum differs")
-                facts = json.loads(kept["facts"].tobytes())
-                if facts.pop("format") != _FORMAT:
-                    raise ConfigError(f"{path} was written by another version: start the run again")
-                return cls(facts.pop("done"), facts, {name: kept[name] for name in kept.files if name != "facts"})
-        except ConfigError:
-            raise
-        except Exception as error:  # numpy and zipfile let through whatever a damaged file leads them to
-            raise ConfigError(f"{path} is damaged: delete it, an earlier one may be beside it") from error
+            with np.load(archive, allow_pickle=False) as found:
+                facts = json.loads(found["facts"].tobytes())
+                if facts.pop("format") == _FORMAT:
+                    return cls(facts.pop("done"), facts, {name: found[name] for name in found.files if name != "facts"})
+        except Exception as error:  # whatever another release may have written there
+            raise ConfigError(f"{path} is no checkpoint: start the run again") from error
+        raise ConfigError(f"{path} was written by another version: start the run again")
 
 
 def checkpoints(folder: Path) -> list[Path]:
@@ -107,6 +101,6 @@ def forget_beyond(folder: Path, done: int) -> None:
 
 
 def forget_all(folder: Path) -> None:
-    """Delete all checkpoints of a folder."""
-    for old in (*checkpoints(folder), *half_written(folder)):
+    """Delete all checkpoints of a home, and its key."""
+    for old in (*checkpoints(folder), *half_written(folder), *folder.glob(f"{HOME_KEY}*")):
         old.unlink(missing_ok=True)

@@ -28,6 +28,8 @@ from mpc.net.channel import adopt, await_parties, call_dealer, listen
 from offline import Plan, Store, StoreSource, StreamSource, TrustedDealer, serve
 from offline.plan import describe
 
+from .kept import read_kept, write
+
 _DEALER = "MASKED_DEALER"
 _PATIENCE = 20 * 86400.0  # seconds that a dealer waits for parties; it ends with its launcher
 REPORT = "dealer.json"
@@ -102,12 +104,13 @@ def serve_from_environment(
     where = _where()
     warm_up(plan.items)
     channels = await_parties(plan.parties, adopt(listener), bytes.fromhex(where.token), _PATIENCE)
-    dealer = _Timed(plan.parties, coin_key=coins.read_bytes() if coins is not None else None, first_coins=first)
+    key = None if coins is None else read_kept(coins, cure="start the run again")
+    dealer = _Timed(plan.parties, coin_key=key, first_coins=first)
     try:
         serve(plan, channels, blocks=steps, dealer=dealer)
     finally:
         if report is not None:
-            report.write_text(json.dumps({"blocks": dealer.blocks, "seconds": dealer.seconds}))
+            write(report, json.dumps({"blocks": dealer.blocks, "seconds": dealer.seconds}))
 
 
 class _Timed(TrustedDealer):

@@ -18,7 +18,7 @@ import numpy as np
 from mpc.errors import PeerLost
 
 from .dealer_process import before
-from .notes import notes_of
+from .notes import Notes
 from .program import Arrays
 
 State = Callable[[], Arrays]
@@ -37,7 +37,7 @@ class MemoryDesk:
 
     def __init__(self, world: World, *, start: int = 0, kept: Arrays | None = None) -> None:
         self.start, self.kept = start, kept
-        self.state: State | None = None
+        self.state: State | None = None if kept is None else lambda: kept
         self._world = world
 
     def here(self, done: int, state: State) -> bool:
@@ -65,18 +65,17 @@ class MemoryDesk:
 class FileDesk:
     """A client in a process of its own.
 
-    keeps: called after each decision with the state; says whether to stop.  notes: the file of this run's notes.
+    keeps: called after each decision with the state; says whether to stop.  notes: this run's.
     pipe: to or from another client; others: the node and name of each other one.  timeout: of one who is silent there.
     """
 
     def __init__(
-        self, *, start: int, kept: Arrays | None, keeps: Callable[[int, State], bool] | None, notes: Path | None,
+        self, *, start: int, kept: Arrays | None, keeps: Callable[[int, State], bool] | None, notes: Notes | None,
         pipe: Path, others: Sequence[tuple[int, str]], timeout: float,
     ) -> None:  # fmt: skip
         self.start, self.kept = start, kept
         self.stopped = False
         self._keeps, self._notes, self._pipe, self._others = keeps, notes, pipe, others
-        self._log: IO[bytes] | None = None
         self._world: IO[bytes] | None = None
         self._patience, self._usual = 3.0 * timeout, before(timeout)  # all others may still be starting
 
@@ -88,14 +87,12 @@ class FileDesk:
 
     def note(self, words: np.ndarray) -> None:
         """Append it to the notes, at once."""
-        if self._log is None:
-            assert self._notes is not None
-            self._log = self._notes.open("ab", buffering=0)
-        self._log.write(np.ascontiguousarray(words, np.int64).tobytes())
+        assert self._notes is not None
+        self._notes.append(words)
 
     def noted(self, shape: tuple[int, ...]) -> np.ndarray:
         """What was written down before `start`, by whichever client of this run writes notes."""
-        return np.zeros((0, *shape), np.int64) if self._notes is None else notes_of(self._notes, shape)[: self.start]
+        return np.zeros((0, *shape), np.int64) if self._notes is None else self._notes.words()[: self.start]
 
     def tell(self, words: np.ndarray) -> None:
         """Say it to the client at the other end of the pipe."""
@@ -123,7 +120,7 @@ class FileDesk:
 
     def close(self) -> None:
         """Let go of files and of the pipe."""
-        for file in (self._log, self._world):
+        for file in (self._notes, self._world):
             if file is not None:
                 file.close()
 

@@ -1,4 +1,4 @@
-"""The folder of a run: locked, begun, gone on from, forgotten.  Knows which file is whose; not what lies in it.
+"""The folder of a run: locked, begun, gone on from, finished.  Knows which file is whose; not what lies in it.
 
     keep/run.json                     which run this is; of a launch alone, and no role reads it
     keep/coin.key                     the dealer's coins, where a dealer is beside the run
@@ -7,8 +7,10 @@
     keep/HOME/checkpoint-n.npz        a client that keeps its state
     keep/NOTES, keep/again.json       what a client learned, and which decisions were made again
     keep/checkpoint-n.npz             of a simulation: all roles
+    keep/finished                     what the run came to is written; without it, what is kept is of an unfinished run
 
-Keys and shares are readable by their owner alone, and never leave the folder.
+All but the last is authenticated, under a key of the home where it lies: see `kept`.  Keys and shares are readable by
+their owner alone, and never leave the folder.
 """
 
 from __future__ import annotations
@@ -18,30 +20,39 @@ import fcntl
 import json
 import os
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mpc.errors import ConfigError
 from mpc.prg import fresh_key
+from offline.files import write_whole
 
 from .checkpoint import Checkpoint, checkpoint_at, checkpoints, common, forget_all, forget_beyond
-from .notes import AGAIN, notes_of
+from .kept import HOME_KEY, read_kept, write_kept, writing
+from .notes import AGAIN, Notes
 from .program import Program, apart, home_of
 
 COIN_KEY, SEEDS_KEY, RUN = "coin.key", "seeds.key", "run.json"
+OF_LAUNCHER = HOME_KEY, RUN, COIN_KEY, SEEDS_KEY, AGAIN
+_FINISHED = "finished"
+_DISCARD = "put it back, or discard the run with --overwrite"
 _DEALER, _MATERIAL = "a dealer beside the run", "material"
 PICTURES = (".png", ".svg", ".pdf", ".jpg")
 
 
 @dataclass(frozen=True)
 class Keep:
-    """folder: where checkpoints lie.  every: decisions between two.  resume: go on from the last."""
+    """folder: where checkpoints lie.  every: decisions between two.
+
+    resume: go on from the last.  overwrite: discard what is there of a run that was not finished.
+    """
 
     folder: Path
     every: int = 100
     resume: bool = False
+    overwrite: bool = False
 
 
 def homes(program: Program[Any], folder: Path) -> list[Path]:
@@ -52,23 +63,44 @@ def homes(program: Program[Any], folder: Path) -> list[Path]:
 
 def reached(program: Program[Any], folder: Path) -> int:
     """The last decision that all roles have kept, and all that write notes have noted; 0 if there is none."""
-    kept = common(homes(program, folder))
-    if program.notes is not None:
-        noted = len(notes_of(folder / program.notes.notes, program.noted))
-        kept = {done for done in kept if done <= noted}
-    return max(kept, default=0)
+    done = common(homes(program, folder))
+    if (notes := notes_in(program, folder)) is not None:
+        noted = len(notes.words())
+        done = {number for number in done if number <= noted}
+    return max(done, default=0)
+
+
+def notes_in(program: Program[Any], folder: Path, *, every: int = 100) -> Notes | None:
+    """What a client of this program writes down there."""
+    role = program.notes
+    return None if role is None else Notes(folder / role.notes, program.noted, who=role.name, every=every)
+
+
+def check_free(keep: Keep, homes: Iterable[Path], notes: Path | None = None) -> None:
+    """ConfigError where there is a run that was not finished, and nobody said to discard it."""
+    there = any(any(home.glob("checkpoint-*.npz")) for home in homes)
+    noted = notes is not None and notes.exists() and notes.stat().st_size > 0
+    if (there or noted) and not keep.overwrite and not (keep.folder / _FINISHED).exists():
+        way = "go on with --resume, discard" if there else "there is no checkpoint to go on from, so discard"
+        raise ConfigError(
+            f"{keep.folder} holds a run that was not finished: {way} it with --overwrite, or choose another --out"
+        )
+
+
+def check_free_for(program: Program[Any], keep: Keep) -> None:
+    """The same, of all that a run of this program would replace."""
+    notes = None if program.notes is None else keep.folder / program.notes.notes
+    check_free(keep, (keep.folder, *_homes_there(program, keep.folder)), notes)
 
 
 def begin(program: Program[Any], folder: Path, *, material: bool) -> str:
     """Make the folder ready for a new launch; what an earlier run kept there goes.  Gives the run's name."""
     forget(program, folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    folder.chmod(0o700)
     run = secrets.token_hex(8)
     facts = {"run": run, "coins": _MATERIAL if material else _DEALER, **program.facts()}
-    _write_private(folder / RUN, json.dumps(facts).encode())
+    write_kept(folder / RUN, json.dumps(facts).encode())
     for name in () if material else (COIN_KEY, *([SEEDS_KEY] if program.seeded else [])):
-        _write_private(folder / name, fresh_key())
+        write_kept(folder / name, fresh_key())
     return run
 
 
@@ -77,20 +109,26 @@ def go_on(program: Program[Any], folder: Path, *, material: bool) -> tuple[str, 
 
     ConfigError with the cure where it is another run, or where a role's part is not there.
     """
-    kept = _read_run(program, folder)
-    if (other := apart(kept, program.facts())) is not None:
+    have = _read_run(program, folder)
+    if (other := apart(have, program.facts())) is not None:
         raise other_run(other)
-    _check_coins(program, folder, kept["coins"], material=material)
+    _check_coins(program, folder, have["coins"], material=material)
     if not (start := reached(program, folder)):
         raise _nothing_in_common(program, folder)
     for home in homes(program, folder):
-        facts = Checkpoint.load(checkpoint_at(home, start)).facts
-        if (facts.get("role"), facts.get("run")) != (home.name, kept["run"]):
-            raise ConfigError(
-                f"{checkpoint_at(home, start)} is of {facts.get('role')} of run {facts.get('run')}, not of {home.name} "
-                f"of run {kept['run']}: put its own back, or run without --resume"
-            )
-    return kept["run"], start
+        of_run(home, start, have["run"])
+    return have["run"], start
+
+
+def of_run(home: Path, done: int, run: str) -> Checkpoint:
+    """What a role of this run kept, or ConfigError where it is another's."""
+    found = Checkpoint.load(checkpoint_at(home, done))
+    role, other = found.facts.get("role"), found.facts.get("run")
+    if (role, other) != (home.name, run):
+        raise ConfigError(
+            f"{checkpoint_at(home, done)} is of {role} of run {other}, not of {home.name} of run {run}: {_DISCARD}"
+        )
+    return found
 
 
 def drop_beyond(program: Program[Any], folder: Path, start: int, *, material: bool) -> None:
@@ -104,7 +142,7 @@ def drop_beyond(program: Program[Any], folder: Path, start: int, *, material: bo
 def key_in(folder: Path, name: str) -> bytes | None:
     """A key that a launch kept."""
     path = folder / name
-    return path.read_bytes() if path.is_file() else None
+    return read_kept(path, cure=_DISCARD) if path.is_file() else None
 
 
 def latest(program: Program[Any], folder: Path) -> Checkpoint:
@@ -119,14 +157,29 @@ def latest(program: Program[Any], folder: Path) -> Checkpoint:
 
 def forget(program: Program[Any], folder: Path) -> None:
     """Delete all that a run of this program kept; what else lies there stays."""
-    clients = [folder / role.home for role in program.roles if role.home]
-    below = dict.fromkeys([*folder.glob(f"{home_of(0)[:-1]}*"), *clients])
+    below = _homes_there(program, folder)
     for home in (folder, *below):
         forget_all(home)
-    notes = () if program.notes is None else (program.notes.notes, AGAIN)
-    for name in (COIN_KEY, SEEDS_KEY, RUN, *notes):
-        (folder / name).unlink(missing_ok=True)
+    notes = () if program.notes is None else (program.notes.notes,)
+    for name in (*OF_LAUNCHER, *notes, _FINISHED):
+        for path in (folder / name, folder / f"{name}.new"):
+            path.unlink(missing_ok=True)
     _remove_empty([*below, folder])
+
+
+def settle(program: Program[Any], folder: Path) -> None:
+    """What the run came to is printed and written: forget what it kept, or note that it is of a finished one."""
+    if not program.lasting:
+        forget(program, folder)
+    elif folder.exists():
+        with writing(folder / _FINISHED):
+            write_whole(folder / _FINISHED, b"")
+
+
+def _homes_there(program: Program[Any], folder: Path) -> list[Path]:
+    """Of computing parties, however many, and of this program's clients."""
+    clients = [folder / role.home for role in program.roles if role.home]
+    return list(dict.fromkeys([*folder.glob(f"{home_of(0)[:-1]}*"), *clients]))
 
 
 def other_run(where: str) -> ConfigError:
@@ -137,15 +190,12 @@ def other_run(where: str) -> ConfigError:
 def _read_run(program: Program[Any], folder: Path) -> dict[str, Any]:
     if checkpoints(folder):
         raise ConfigError(f"the run in {folder} is a simulation: go on with 'masked run {program.name} --resume'")
-    try:
-        kept: dict[str, Any] = json.loads((folder / RUN).read_text())
-        if not isinstance(kept, dict) or not {"run", "coins"} <= kept.keys():
-            raise ValueError("not of this version")
-    except FileNotFoundError:
-        raise _no_checkpoint(folder) from None
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"{folder / RUN} is damaged: put it back, or run without --resume") from error
-    return kept
+    if not (folder / RUN).is_file():
+        raise _no_checkpoint(folder)
+    have = json.loads(read_kept(folder / RUN, cure=_DISCARD))
+    if not isinstance(have, dict) or not {"run", "coins"} <= have.keys():
+        raise ConfigError(f"{folder / RUN} was written by another version: start the run again")
+    return have
 
 
 def _check_coins(program: Program[Any], folder: Path, coins: str, *, material: bool) -> None:
@@ -155,11 +205,12 @@ def _check_coins(program: Program[Any], folder: Path, coins: str, *, material: b
         raise ConfigError(
             "the run has the coins of material that was dealt before: go on with --material, or give another --out"
         )
-    if not material and not (folder / COIN_KEY).is_file():
-        raise ConfigError(
-            f"{folder} holds no {COIN_KEY}, so no dealer can go on with its coins: give --material, or run without "
-            "--resume"
-        )
+    for name in () if material else (COIN_KEY, *([SEEDS_KEY] if program.seeded else [])):
+        if key_in(folder, name) is None:
+            raise ConfigError(
+                f"{folder} holds no {name}, so no dealer can go on with its coins: give --material, or discard the run "
+                "with --overwrite"
+            )
 
 
 def _nothing_in_common(program: Program[Any], folder: Path) -> ConfigError:
@@ -169,8 +220,8 @@ def _nothing_in_common(program: Program[Any], folder: Path) -> ConfigError:
     stand = ", ".join(f"{name} at {paths[0].stem if paths else 'none'}" for name, paths in found.items())
     notes = "" if program.notes is None else f" and the {program.notes.name}'s {program.notes.notes}"
     return ConfigError(
-        f"the roles{notes} in {folder} have no {program.unit} in common ({stand}): put back what is missing, or run "
-        "without --resume"
+        f"the roles{notes} in {folder} have no {program.unit} in common ({stand}): put back what is missing, or "
+        "discard the run with --overwrite"
     )
 
 
@@ -180,12 +231,6 @@ def _no_checkpoint(folder: Path) -> ConfigError:
         f"there is no checkpoint in {folder}: the run reached its end, or never started; run without --resume, and "
         f"with --out {out}"
     )
-
-
-def _write_private(path: Path, content: bytes) -> None:
-    """A new file that its owner alone can read."""
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb") as file:
-        file.write(content)
 
 
 @contextlib.contextmanager
@@ -215,6 +260,11 @@ def check_picture(path: Path) -> None:
     """ConfigError unless a picture can be written there."""
     if path.suffix.lower() not in PICTURES:
         raise ConfigError(f"a picture ends in {', '.join(PICTURES)}, not as {path.name!r} does: rename it in --plot")
+    check_file(path, "--plot")
+
+
+def check_file(path: Path, option: str) -> None:
+    """ConfigError unless a file can be written there, before anything is computed; the option says where."""
     missing = _missing(path.parent)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -223,7 +273,7 @@ def check_picture(path: Path) -> None:
         if new:
             path.unlink()
     except OSError as error:
-        raise _unusable(path, error, "--plot") from error
+        raise _unusable(path, error, option) from error
     finally:
         _remove_empty(missing)
 

@@ -6,6 +6,7 @@ What a process is told, and how it finds its program: `role_process.Task`.  What
 
 from __future__ import annotations
 
+import io
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -24,11 +25,27 @@ from mpc.meter import Cost
 from mpc.net.transport import DEFAULT_TIMEOUT, check_timeout
 from mpc.prg import fresh_key
 from mpc.scratch import scratch_folder
+from offline.files import write_new
 
-from .checkpoint import Checkpoint, checkpoint_at
 from .dealer_process import REPORT, check_material, dealer_beside
-from .folder import COIN_KEY, SEEDS_KEY, Keep, begin, drop_beyond, forget, go_on, homes, key_in, reached
-from .notes import beyond, note_again, notes_of
+from .folder import (
+    COIN_KEY,
+    OF_LAUNCHER,
+    SEEDS_KEY,
+    Keep,
+    begin,
+    check_free_for,
+    drop_beyond,
+    forget,
+    go_on,
+    homes,
+    key_in,
+    notes_in,
+    of_run,
+    reached,
+)  # fmt: skip
+from .kept import put_back, writing
+from .notes import beyond, note_again
 from .program import Coins, Ended, Program, home_of, private_path
 from .progress import StepLines
 from .rehearsal import Rehearsed, rehearse
@@ -71,7 +88,7 @@ def launch(
 
     With a place to keep it, the first Ctrl-C lets all roles keep the same decision; a second one ends at once, as the
     first does where nothing is kept.  A run that was stopped gives what it reached, or is `Stopped` where a part of it
-    results in nothing.
+    results in nothing.  What it kept stays until `folder.settle`.
     """
     with scratch_folder() if scratch is None else nullcontext(scratch) as folder:
         kept = keep or Keep(folder / "keep", every=max(1, program.decisions))
@@ -82,7 +99,7 @@ def launch(
             stops = stoppable(prepared.folder, nodes, program.cycle, say, program.unit)
         interrupted = None
         try:
-            with stops:
+            with stops, put_back(kept.folder, OF_LAUNCHER, say):
                 _play(program, prepared, watch)
         except KeyboardInterrupt as stop:
             interrupted = stop
@@ -92,7 +109,7 @@ def launch(
         if done < program.decisions and not (done and program.partial):
             raise _stopped(program, kept, done, interrupted, say, resumable=keep is not None)
         run = program.result(ended(program, prepared, done))
-        if done >= program.decisions and not program.lasting:
+        if keep is None:
             forget(program, kept.folder)
         return run
 
@@ -100,6 +117,8 @@ def launch(
 def prepare(program: Program[Any], how: Processes, keep: Keep, folder: Path, *, say: Say = lambda _: None) -> Prepared:
     """Find out what can be wrong before the first message; only then remove what an earlier run kept."""
     check_timeout(how.timeout)
+    if not keep.resume:
+        check_free_for(program, keep)
     rehearsed, material = rehearse(program), how.material is not None
     run, start = go_on(program, keep.folder, material=material) if keep.resume else ("", 0)
     if how.material is not None and not rehearsed.plan.items:
@@ -131,19 +150,15 @@ def prepare(program: Program[Any], how: Processes, keep: Keep, folder: Path, *, 
 def ended(program: Program[Any], prepared: Prepared, done: int) -> Ended:
     """What the roles kept up to decision `done`, and what they were left with where that was the last one."""
     task, rehearsed, folder = prepared.task, prepared.rehearsed, prepared.folder
-    party = Checkpoint.load(checkpoint_at(task.keep / home_of(0), done))
-    clients = {
-        role.name: Checkpoint.load(checkpoint_at(task.keep / role.home, done)).arrays
-        for role in program.roles
-        if role.home
-    }
+    party = of_run(task.keep / home_of(0), done, task.run)
+    clients = {role.name: of_run(task.keep / role.home, done, task.run).arrays for role in program.roles if role.home}
     told = json.loads((folder / ENDED).read_text()) if (folder / ENDED).exists() else party.facts
     paths = {role.name: returned_path(folder, role.name) for role in program.roles}
     left = {name: json.loads(path.read_text()) for name, path in paths.items() if path.exists()}
-    notes, again, most = np.zeros(0, np.int64), 0, 1
-    if program.notes is not None:
-        notes = notes_of(task.keep / program.notes.notes, program.noted)
-        again, most = beyond(task.keep, done, len(notes))
+    words, again, most = np.zeros(0, np.int64), 0, 1
+    if (notes := notes_in(program, task.keep)) is not None:
+        words = notes.words()
+        again, most = beyond(task.keep, done, len(words))
     draws = program.draws(0, done)
     coins, dealt = None, {"blocks": 0, "seconds": 0.0}
     if task.material is None and (key := key_in(task.keep, COIN_KEY)) is not None:
@@ -154,7 +169,7 @@ def ended(program: Program[Any], prepared: Prepared, done: int) -> Ended:
         done, Cost(**told["cost"]), Cost(**told.get("played", told["cost"])),
         tuple(Entry(**row) for row in told["ledger"]), told["seconds"], rehearsed.turn,
         rehearsed.plan.step_bytes * draws, draws * dealt["seconds"] / max(1, dealt["blocks"]), coins, party.arrays,
-        clients, notes[:done], left, again, most,
+        clients, words[:done], left, again, most,
     )  # fmt: skip
 
 
@@ -200,11 +215,10 @@ def _stopped(
     """What a run that was stopped ends in."""
     if done and resumable:
         return Stopped(done)
-    if program.notes is not None:
-        noted = len(notes_of(keep.folder / program.notes.notes, program.noted))
+    if (notes := notes_in(program, keep.folder)) is not None:
         say(
-            f"{noted:,} {program.unit}s were made, and the first checkpoint comes after {keep.every:,}: {keep.folder} "
-            f"holds nothing to go on from, only what the {program.notes.name} learned"
+            f"{len(notes.words()):,} {program.unit}s were made, and the first checkpoint comes after {keep.every:,}: "
+            f"{keep.folder} holds nothing to go on from, only what the {notes.who} learned"
         )
     else:
         _forget_if_unplayed(program, keep)
@@ -221,26 +235,24 @@ def _forget_if_unplayed(program: Program[Any], keep: Keep) -> None:
 def _say_again(program: Program[Any], folder: Path, start: int, material: bool, say: Say) -> None:
     """Which decisions are about to be made again; where they are noted, they count twice."""
     coins = "other coins, of --material," if material else "the same coins"
-    if program.notes is None:
+    if (notes := notes_in(program, folder)) is None:
         if material:
             say(
                 f"{program.unit}s after {start:,} are made with {coins} those that were made before as well: what "
                 "roles learned of them is not taken back"
             )
         return
-    path = folder / program.notes.notes
-    noted = notes_of(path, program.noted)
-    if again := len(noted) - start:
+    if again := len(notes.words()) - start:
         note_again(folder, start, start + again)
-        who = program.notes.name
         say(
             f"{again:,} {program.unit}s from {start:,} on are made again with {coins} and fresh masks: if a repeat "
-            f"yields another value, the {who} has seen two for that {program.unit}, so they count twice"
+            f"yields another value, the {notes.who} has seen two for that {program.unit}, so they count twice"
         )
-    with path.open("r+b") as log:
-        log.truncate(noted[:start].nbytes)
+    notes.cut(start)
 
 
 def _write_private(path: Path, own: Any) -> None:
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        np.savez(file, **own)
+    archive = io.BytesIO()
+    np.savez(archive, **own)
+    with writing(path):
+        write_new(path, archive.getvalue())

@@ -12,6 +12,7 @@ import sys
 from abc import ABC, abstractmethod
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -23,7 +24,7 @@ from mpc.scratch import scratch_folder
 from offline import Plan
 
 from .exits import exit_codes
-from .folder import PICTURES, Keep, check_picture, reserved
+from .folder import PICTURES, Keep, check_file, check_picture, reserved, settle
 from .launch import Processes, launch
 from .plans import add_plan
 from .program import Program
@@ -174,10 +175,11 @@ def _add_common(parser: ArgumentParser, system: System, *, processes: bool) -> N
         "--checkpoint-every", type=int, default=system.every, metavar="N",
         help=f"{system.unit or system.step}s between two checkpoints ({system.every})",
     )  # fmt: skip
-    kept.add_argument(
-        "--resume", action="store_true",
-        help="go on from the last checkpoint in --out; without it a new run discards what is there",
-    )  # fmt: skip
+    unfinished = kept.add_mutually_exclusive_group()
+    unfinished.add_argument(
+        "--resume", action="store_true", help="go on from the last checkpoint of the unfinished run in --out"
+    )
+    unfinished.add_argument("--overwrite", action="store_true", help="discard that run; without either, none begins")
     kept.add_argument("--plot", type=Path, help=f"write the reward curve to this file as well: {', '.join(PICTURES)}")
     kept.add_argument("--json", action="store_true", help="print one JSON document instead of text")
     where = parser.add_argument_group("processes" if processes else "processes, where torchrun starts them")
@@ -203,7 +205,7 @@ def _run(system: System, options: Namespace, *, processes: bool) -> None:
 
 
 def _played(system: System, options: Namespace, out: Path | None, *, processes: bool) -> Report:
-    keep = None if out is None else Keep(_keep_in(system, options, out), options.checkpoint_every, options.resume)
+    keep = _keep_in(system, options, out)
     if getattr(options, "mode", MPC) == CLASSIC:
         progress = Progress(system.steps(options), system.step)
         report = system.classic(options, keep, processes=processes, watch=progress)
@@ -229,12 +231,12 @@ def _played(system: System, options: Namespace, out: Path | None, *, processes: 
 
             run = simulate(program, seed=options.seed, keep=keep, watch=watch)
     progress.end()
-    return system.report(options, program, run)
+    return _reported(system, options, program, run, keep)
 
 
 def _ranked(system: System, options: Namespace, out: Path | None, here: Place) -> None:
     """As one of the ranks that torchrun started; without a folder, only the end is kept, and only for the result."""
-    keep = None if out is None else Keep(_keep_in(system, options, out), options.checkpoint_every, options.resume)
+    keep = _keep_in(system, options, out)
     clients, how = system.clients(options, processes=True), _processes(options)
     with one_voice(here):
         check_dealt(how, keep)
@@ -244,16 +246,22 @@ def _ranked(system: System, options: Namespace, out: Path | None, here: Place) -
     program = system.program(options, processes=True)
     with contextlib.nullcontext() if out is None else reserved(out / "checkpoints"):
         run = torchrun(program, how, keep=keep)
-        _finish(system, options, system.report(options, program, run), out)
+        _finish(system, options, _reported(system, options, program, run, keep), out)
+
+
+def _reported(system: System, options: Namespace, program: Program[Any], run: Any, keep: Keep | None) -> Report:
+    report = system.report(options, program, run)
+    return report if keep is None else replace(report, settle=partial(settle, program, keep.folder))
 
 
 def _finish(system: System, options: Namespace, report: Report, out: Path | None) -> None:
-    """Print and write what there is; exit code 130 if the run was stopped."""
+    """Print and write what there is; only then is the run a finished one.  Exit code 130 if it was stopped."""
     given = {name: value for name, value in vars(options).items() if name not in ("run", "command", "json")}
     show(report, given, out, options.plot, as_json=options.json)
     if report.done < system.steps(options):
         sys.stdout.flush()
         raise _stopped(system, options, report.done, out)
+    report.settle()
 
 
 def _checked(system: System, options: Namespace, here: Place | None, *, processes: bool) -> Path | None:
@@ -283,12 +291,19 @@ def _checked(system: System, options: Namespace, here: Place | None, *, processe
         check_place(here, options.parties, system.clients(options, processes=True))
     if options.plot is not None and (here is None or not here.node):
         check_picture(options.plot)
-    return options.out or (None if options.json else Path("runs") / system.name)
+    out: Path | None = options.out or (None if options.json else Path("runs") / system.name)
+    if out is not None and (here is None or not here.node):
+        for name in ("result.json", "reward.png"):
+            check_file(out / name, "--out")
+    return out
 
 
-def _keep_in(system: System, options: Namespace, out: Path) -> Path:
+def _keep_in(system: System, options: Namespace, out: Path | None) -> Keep | None:
     """A folder for each mode, which share the lock and result.json."""
-    return out / "checkpoints" / options.mode if len(system.modes) > 1 else out / "checkpoints"
+    if out is None:
+        return None
+    folder = out / "checkpoints" / options.mode if len(system.modes) > 1 else out / "checkpoints"
+    return Keep(folder, options.checkpoint_every, options.resume, options.overwrite)
 
 
 def _processes(options: Namespace) -> Processes:

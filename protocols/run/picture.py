@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +13,8 @@ matplotlib.use("Agg")
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
+from offline.files import write_whole
+
 
 @contextmanager
 def picture(path: Path, width: float, height: float, *, dpi: int = 120) -> Iterator[Figure]:
@@ -20,6 +23,8 @@ def picture(path: Path, width: float, height: float, *, dpi: int = 120) -> Itera
     try:
         yield canvas
         path.parent.mkdir(parents=True, exist_ok=True)
-        canvas.savefig(path, dpi=dpi)
+        drawn = io.BytesIO()
+        canvas.savefig(drawn, dpi=dpi, format=path.suffix[1:].lower())
+        write_whole(path, drawn.getvalue(), 0o666)
     finally:
         plt.close(canvas)

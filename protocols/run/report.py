@@ -6,8 +6,11 @@ show        prints one document or the text, writes files, says where they lie
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import platform
+import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
@@ -15,8 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from mpc.ledger import Entry
+from offline.files import flush_folder
 
 from .folder import PICTURES
+from .kept import writing
 from .program import Ended, Program
 
 _PACKAGES = ("masked-bandits", "numpy", "torch", "cryptography", "scikit-learn")
@@ -24,6 +29,7 @@ _OLD_NAMES = {
     "twin_": "reference_", "reference_": "twin_", "client_hops": "client_messages", "client_messages": "client_hops",
 }  # fmt: skip
 """What two systems call by two names is given under both until 1.0."""
+_PRINTED = "the result is printed, and what the run kept stays; make room there, or choose another place"
 
 
 @dataclass(frozen=True)
@@ -33,6 +39,7 @@ class Report:
     document: as other tools read it.  text: what a person wants to know at the end.  done: steps that it is about.
     picture: draws the reward curve; None where there is nothing to draw.  more: for result.json alone.
     files: writes the system's own files into a folder, and gives their paths.
+    settle: what is left to do when all is printed and written.
     """
 
     document: dict[str, Any]
@@ -41,6 +48,7 @@ class Report:
     picture: Callable[[Path], None] | None = None
     more: Mapping[str, Any] = field(default_factory=dict)
     files: Callable[[Path], list[Path]] = lambda _: []
+    settle: Callable[[], None] = lambda: None
 
 
 def costs(ended: Ended, steps: int) -> dict[str, Any]:
@@ -105,23 +113,44 @@ def with_both_names(document: Mapping[str, Any]) -> dict[str, Any]:
 def show(
     report: Report, options: Mapping[str, Any], out: Path | None, plot: Path | None, *, as_json: bool
 ) -> None:  # fmt: skip
-    """Print it first: a disk that fills up takes a picture, and not what an hour of computing found."""
+    """Print it first: a disk that fills up takes files, and not what an hour of computing found."""
     document = with_both_names(report.document)
-    print(json.dumps(document, indent=1) if as_json else report.text, flush=True)
+    with contextlib.suppress(OSError):  # of a reader who left, or a full disk, and said at the end: files come first
+        print(json.dumps(document, indent=1) if as_json else report.text, flush=True)
     files = []
     if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
         whole = {**document, **report.more, "options": _plain(options), "versions": versions()}
-        (out / "result.json").write_text(json.dumps(whole, indent=1) + "\n")
-        files = [out / "result.json", *report.files(out)]
+        with writing(out, cure=_PRINTED):
+            files = _write_results(out, json.dumps(whole, indent=1) + "\n", report.files)
     curves = [*([out / "reward.png"] if out is not None else []), *([plot] if plot is not None else [])]
     if report.picture is not None:
         for path in curves:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            report.picture(path)
+            with writing(path, cure=_PRINTED):
+                report.picture(path)
             files.append(path)
     for path in () if as_json else files:
         print(f"{'reward curve' if path.suffix in PICTURES else 'written'}: {path}")
+
+
+def _write_results(out: Path, document: str, others: Callable[[Path], list[Path]]) -> list[Path]:
+    """All files of a result take the place of an earlier one's together; where result.json is, all of them are."""
+    fresh = out / "result.new"
+    shutil.rmtree(fresh, ignore_errors=True)
+    fresh.mkdir(parents=True)
+    try:
+        result = fresh / "result.json"
+        result.write_text(document)
+        files = [result, *others(fresh)]
+        for path in files:
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+        (out / result.name).unlink(missing_ok=True)
+        for path in reversed(files):
+            path.replace(out / path.name)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+    flush_folder(out)
+    return [out / path.name for path in files]
 
 
 def versions() -> dict[str, str]:

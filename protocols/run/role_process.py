@@ -32,6 +32,8 @@ from offline import StreamSource
 from .checkpoint import Checkpoint, checkpoint_at
 from .dealer_process import Nothing, source_for
 from .desk import FileDesk, State
+from .folder import notes_in
+from .kept import write
 from .program import Arrays, Program, Role, home_of, private_path
 from .progress import StepLines
 from .stopping import Stop, stopped_at
@@ -133,7 +135,7 @@ def computing_party(
             player.finish()
             if party == 0:
                 told = {"played": played["cost"], **session.counted(), "seconds": seconds}
-                (folder / ENDED).write_text(json.dumps(told))
+                write(folder / ENDED, json.dumps(told))
     source.close()
 
 
@@ -150,9 +152,7 @@ def client(program: Program[Any], task: Task, folder: Path, role: Role, node: in
         desk.close()
     if desk.stopped:
         return
-    fresh = returned_path(folder, role.name).with_suffix(".new")
-    fresh.write_text(json.dumps(left))
-    fresh.replace(returned_path(folder, role.name))
+    write(returned_path(folder, role.name), json.dumps(left))
 
 
 def play(folder: Path, role: str, *, clients: int = 0, tell: StepLines | None = None) -> None:
@@ -203,7 +203,7 @@ def _desk(program: Program[Any], task: Task, folder: Path, role: Role, node: int
             return last
 
     others = [(program.parties + at, other.name) for at, other in enumerate(program.roles) if other is not role]
-    notes = None if program.notes is None else task.keep / program.notes.notes
+    notes = notes_in(program, task.keep, every=task.every)
     return FileDesk(
         start=task.start, kept=kept, keeps=keeps, notes=notes, pipe=folder / PIPE, others=others, timeout=task.timeout
     )

@@ -15,7 +15,7 @@ from mpc.session import Session
 
 from .checkpoint import Checkpoint
 from .desk import MemoryDesk, World
-from .folder import Keep, forget, latest, other_run
+from .folder import Keep, check_free_for, forget, latest, other_run
 from .program import Arrays, Coins, Ended, Program, apart, home_of
 from .rehearsal import rehearse
 from .seeded_dealer import MeteredDealer
@@ -125,8 +125,10 @@ def simulate(program: Program[R], *, seed: int, keep: Keep | None = None, watch:
     """Play all decisions, or what is left of them.
 
     Where `watch` asks for an end, the run keeps where it stands and gives what it reached, or is `Stopped` where a part
-    of it results in nothing.
+    of it results in nothing.  What it kept stays until `folder.settle`.
     """
+    if keep is not None and not keep.resume:
+        check_free_for(program, keep)
     kept = latest(program, keep.folder) if keep is not None and keep.resume else None
     simulation = Simulation(program, seed=seed, kept=kept)
     if keep is not None and kept is None:  # not before the run is known to be one
@@ -139,10 +141,7 @@ def simulate(program: Program[R], *, seed: int, keep: Keep | None = None, watch:
             simulation.checkpoint().save(keep.folder)
     if stop and not program.partial:
         raise Stopped(simulation.done)
-    run = simulation.result()
-    if keep is not None and simulation.finished and not program.lasting:
-        forget(program, keep.folder)
-    return run
+    return simulation.result()
 
 
 def _check(kept: Checkpoint, program: Program[Any]) -> None:

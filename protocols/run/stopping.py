@@ -23,6 +23,8 @@ from types import FrameType, TracebackType
 
 from mpc.errors import ConfigError
 
+from .kept import write
+
 
 class Stopped(Exception):
     """A run that was asked to stop: `done` decisions are kept, and nothing came out that follows the last one."""
@@ -123,10 +125,7 @@ def stopped_at(folder: Path) -> int | None:
 
 
 def _note(path: Path, number: int) -> None:
-    """Written whole: whoever sees the file can read it."""
-    fresh = path.with_suffix(".new")
-    fresh.write_text(str(number))
-    fresh.replace(path)
+    write(path, str(number))
 
 
 def _noted(path: Path) -> int | None:

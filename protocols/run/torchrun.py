@@ -19,7 +19,9 @@ from mpc.launch import Place
 from mpc.scratch import scratch_folder, scratch_path
 
 from .checkpoint import checkpoint_at
-from .folder import Keep, forget, homes, reached
+from .exits import say
+from .folder import OF_LAUNCHER, Keep, homes, reached
+from .kept import put_back
 from .launch import Prepared, Processes, ended, prepare
 from .program import Program
 from .role_process import PARTY, play, returned_path
@@ -102,12 +104,10 @@ def torchrun(program: Program[R], how: Processes, *, keep: Keep | None) -> R:
         kept = keep or Keep(scratch / "keep", every=program.decisions)
         prepared = prepare(program, how, kept, scratch)
         _ready(scratch).touch()
-        play(scratch, PARTY, clients=len(program.roles))
-        _await_others(program, prepared, kept, how.timeout)
-        run = program.result(ended(program, prepared, program.decisions))
-        if not program.lasting:
-            forget(program, kept.folder)
-        return run
+        with put_back(kept.folder, OF_LAUNCHER, say):
+            play(scratch, PARTY, clients=len(program.roles))
+            _await_others(program, prepared, kept, how.timeout)
+        return program.result(ended(program, prepared, program.decisions))
 
 
 def _common() -> str:

@@ -6,6 +6,8 @@ import argparse
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -116,29 +118,28 @@ class Samba(System):
         self, options: Namespace, keep: Keep | None, *, processes: bool, watch: Callable[[int], None]
     ) -> Report:
         """As published, with AES-GCM and Paillier."""
-        arms, folder = arms_of(options), None if keep is None else keep.folder
+        arms = arms_of(options)
         with ExitStack() as stack:
             interrupt = None if processes else stack.enter_context(Interrupt())
             try:
                 run = play_classic(
                     Spec(options.policy, options.eps, options.tau, options.beta), arms, options.budget,
-                    seed=options.seed, processes=processes, watch=watch, bits=options.bits, folder=folder,
+                    seed=options.seed, processes=processes, watch=watch, bits=options.bits, keep=keep,
                     stop=None if interrupt is None else lambda: bool(interrupt.asked),
-                    every=options.checkpoint_every, resume=options.resume, timeout=options.timeout or 60.0,
+                    timeout=options.timeout or 60.0,
                 )  # fmt: skip
             except KeyboardInterrupt:
                 with suppress(ConfigError):  # nothing was kept
-                    if folder is not None:
+                    if keep is not None:
                         owners = [range(owner, owner + 1) for owner in range(len(arms))]
-                        raise Stopped(last_common(folder, owners)) from None
+                        raise Stopped(last_common(keep.folder, owners)) from None
                 raise
         if not run.finished:
             raise Stopped(run.done)
-        if folder is not None:  # what owners hold is for a run that goes on
-            forget(folder)
         pulled = None if run.reference is None else run.reference.arms.tolist()
         facts = {"program": self.name, **classic_document(run, seed=options.seed)}
-        return _report(options, facts, classic_text(run), pulled)
+        report = _report(options, facts, classic_text(run), pulled)
+        return report if keep is None else replace(report, settle=partial(forget, keep.folder))
 
 
 class _Beside:

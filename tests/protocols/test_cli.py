@@ -152,7 +152,21 @@ def test_a_party_that_is_ended_is_said_once_and_takes_the_launch_along(how: sign
     assert not any(Path(f"/proc/{party}").exists() for party in parties)
 
 
-CLASSIC = ["launch", "linucb-ds", "--mode", "classic", "--bits", "1024", "--dim", "2", "--arms", "3", "--budget", "3000", "--json"]
+CLASSIC = [
+    "launch",
+    "linucb-ds",
+    "--mode",
+    "classic",
+    "--bits",
+    "1024",
+    "--dim",
+    "2",
+    "--arms",
+    "3",
+    "--budget",
+    "3000",
+    "--json",
+]
 
 
 def under_way(launcher: subprocess.Popen[str], temporary: Path) -> list[int]:

@@ -23,8 +23,8 @@ RUNS = {
     "Stopped", "Interrupt", "Progress",
 }  # fmt: skip
 OPTIONS = {
-    "--out", "--resume", "--checkpoint-every", "--plot", "--json", "--seed", "--timeout", "--material", "--session",
-    "--mode",
+    "--out", "--resume", "--overwrite", "--checkpoint-every", "--plot", "--json", "--seed", "--timeout", "--material",
+    "--session", "--mode",
 }  # fmt: skip
 MACHINERY = {"subprocess", "multiprocessing", "signal", "tempfile", "fcntl"}
 LIBRARY = ROOT / "protocols/ppcb/library"  # a bandit that is called, not run: it hosts sessions of its own

@@ -16,14 +16,15 @@ from typing import Any
 
 import numpy as np
 
-from bandits.samba import BernoulliArms, SambaError, Seeds
+from bandits.samba import BernoulliArms, SambaError
 from bandits.samba.coins import OrderCoins, PointCoins, derived
 from bandits.samba.rewards import reward
 
 from ...published.drive import Play, Watch
 from ...published.participant import Cast, Published
 from ...published.sealing import fresh_key
-from .checkpoints import OwnersKept, home_of
+from ...run.folder import Keep
+from .checkpoints import OwnersKept, RunKept, home_of
 from .masks import OwnerCoins
 from .messages import COMP, CONTROLLER, CUSTOMER, Spec, owners_name
 from .outcome import Outcome
@@ -33,21 +34,21 @@ _OTHERS = 3  # nodes before the owners'
 
 
 def cast_of(
-    spec: Spec, arms: BernoulliArms, budget: int, seeds: Seeds, *, masks: bytes, bits: int, insecure: bool,
-    start: int, folder: Path | None, every: int,
-) -> Cast:  # fmt: skip
+    run: RunKept, arms: BernoulliArms, *, masks: bytes, bits: int, insecure: bool, start: int, keep: Keep | None
+) -> Cast:
     """To each its own, an owner in each process."""
-    common, key = {"arms": len(arms), "bits": bits}, fresh_key().hex()
+    common, key, spec, seeds = {"arms": len(arms), "bits": bits}, fresh_key().hex(), run.spec, run.seeds
+    home = None if keep is None else {"folder": str(keep.folder.resolve()), "run": run.run, "every": keep.every}
     inputs: dict[str, dict[str, Any]] = {
         CONTROLLER: {**common, "seed": seeds.order.hex(), "start": start},
         COMP: {**common, "seed": seeds.point.hex(), "key": key},
-        CUSTOMER: {**common, "spec": asdict(spec), "budget": budget, "insecure": insecure},
+        CUSTOMER: {**common, "spec": asdict(spec), "budget": run.budget, "insecure": insecure},
     }
     for i, mean in enumerate(arms.means.tolist()):
         inputs[owners_name(range(i, i + 1))] = {
             **common, "key": key, "common": seeds.common.hex(), "masks": masks.hex(), "rewards": seeds.rewards.hex(),
-            "spec": asdict(spec), "budget": budget, "folder": None if folder is None else str(folder.resolve()),
-            "every": every, "mean": mean, "noise": derived(seeds.noise, f"noise {i}").hex(),
+            "spec": asdict(spec), "budget": run.budget, "keep": home, "mean": mean,
+            "noise": derived(seeds.noise, f"noise {i}").hex(),
         }  # fmt: skip
     calls = [(name, CONTROLLER) for name in inputs if name != CONTROLLER]
     return Cast(inputs, calls, centre=CONTROLLER, patient=CUSTOMER)
@@ -69,8 +70,9 @@ def play_of(node: int, given: dict[str, Any], watch: Watch) -> Play[Outcome]:
     if node == 2:
         return data_customer(spec, given["budget"], bits, insecure=given["insecure"])
     rows, paid, mean, keeper = range(node - _OTHERS, node - _OTHERS + 1), seed("rewards"), given["mean"], None
-    if given["folder"] is not None:
-        keeper = OwnersKept(home_of(Path(given["folder"]), rows), spec, given["budget"], given["every"])
+    if (keep := given["keep"]) is not None:
+        home = home_of(Path(keep["folder"]), rows)
+        keeper = OwnersKept(home, keep["run"], spec, given["budget"], keep["every"])
     noise = np.random.Generator(np.random.PCG64(int.from_bytes(seed("noise"), "little")))
     coins = OwnerCoins(seed("common"), seed("masks"), arms)
     return owners(

@@ -10,30 +10,31 @@ sitting has its own.
 from __future__ import annotations
 
 import json
-import os
+import secrets
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from bandits.samba.coins import Seeds
 from mpc.errors import ConfigError
 
-from ...run.checkpoint import Checkpoint, checkpoint_at, checkpoints, forget_beyond, half_written
+from ...run.checkpoint import Checkpoint, checkpoint_at, checkpoints, forget_all, forget_beyond
+from ...run.folder import RUN, Keep, check_free
+from ...run.kept import read_kept, write_kept
 from ..owners import Owners
 from .messages import Spec, owners_name
 
 _KIND = "classic SAMBA"
-_RUN = "run.json"
 
 
 class OwnersKept:
-    """Checkpoints of the owners that one process hosts.  every: how many steps apart."""
+    """Checkpoints of the owners that one process hosts.  run: its name.  every: how many steps apart."""
 
-    def __init__(self, folder: Path, spec: Spec, budget: int, every: int) -> None:
+    def __init__(self, folder: Path, run: str, spec: Spec, budget: int, every: int) -> None:
         self._folder, self._every = folder, max(1, every)
-        self._facts = {"kind": _KIND, "spec": asdict(spec), "budget": budget}
+        self._facts = {"kind": _KIND, "role": folder.name, "run": run, "spec": asdict(spec), "budget": budget}
 
     def keep(self, done: int, owners: Owners, *, last: bool) -> None:
         """Write it, if it is time; in any case where no step follows."""
@@ -53,43 +54,32 @@ class OwnersKept:
 
 @dataclass(frozen=True)
 class RunKept:
-    """What is kept of a run as a whole."""
+    """What is kept of a run as a whole.  run: its name."""
 
     spec: Spec
     means: Sequence[float]
     budget: int
     seeds: Seeds
+    run: str = field(default_factory=lambda: secrets.token_hex(8))
 
-    def begin(self, folder: Path) -> None:
-        """Make the folder ready for a new run; what another left there goes."""
-        folder.mkdir(parents=True, exist_ok=True)
-        folder.chmod(0o700)
-        for home in folder.glob("owner*"):
-            for old in [*checkpoints(home), *half_written(home)]:
-                old.unlink()
-        path = folder / _RUN
-        path.unlink(missing_ok=True)
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "w") as file:
-            json.dump(self._facts(), file)
+    def begin(self, keep: Keep) -> None:
+        """Make the folder ready for a new run; what another left there goes, if it was finished or is to be."""
+        check_free(keep, keep.folder.glob("owner*"))
+        forget(keep.folder)
+        write_kept(keep.folder / RUN, json.dumps(self._facts()).encode())
 
-    def resumed(self, folder: Path | None, hosts: Sequence[range], *, seeded: bool) -> tuple[Seeds, int]:
-        """The seeds of the run that is kept there, and the last step that all owners kept; later ones go.
+    def resumed(self, folder: Path, hosts: Sequence[range], *, seeded: bool) -> tuple[RunKept, int]:
+        """The run that is kept there, and the last step that all owners kept; later ones go.
 
         It is to be this run, and of these seeds where the caller gave one.
         """
-        if folder is None:
-            raise ConfigError("resuming needs the folder of the run")
-        path = folder / _RUN
+        path = folder / RUN
         if not path.is_file():
             raise ConfigError(
                 f"there is no run in {folder}: it reached its end, or never started; run without --resume"
             )
-        try:
-            have = json.loads(path.read_text())
-            have = {**have, **have["spec"]}
-            seeds = Seeds(*(bytes.fromhex(seed) for seed in have["seeds"]))
-        except (ValueError, KeyError, TypeError) as error:
-            raise ConfigError(f"{path} is damaged: start the run again") from error
+        have = json.loads(read_kept(path, cure="put it back, or discard the run with --overwrite"))
+        have = {**have, **have["spec"]}
         wanted = {**self._facts(), **asdict(self.spec)}
         for name in ("kind", *asdict(self.spec), "means", "budget", *(["seeds"] if seeded else [])):
             if wanted[name] != have.get(name):
@@ -103,11 +93,12 @@ class RunKept:
         start = last_common(folder, hosts)
         for rows in hosts:
             forget_beyond(home_of(folder, rows), start)
-        return seeds, start
+        seeds = Seeds(*(bytes.fromhex(seed) for seed in have["seeds"]))
+        return replace(self, seeds=seeds, run=have["run"]), start
 
     def _facts(self) -> dict[str, Any]:
         return {
-            "kind": _KIND, "spec": asdict(self.spec), "means": list(self.means), "budget": self.budget,
+            "kind": _KIND, "run": self.run, "spec": asdict(self.spec), "means": list(self.means), "budget": self.budget,
             "seeds": [seed.hex() for seed in self.seeds],
         }  # fmt: skip
 
@@ -115,8 +106,9 @@ class RunKept:
 def forget(folder: Path) -> None:
     """Delete all that a run kept; what else lies there stays."""
     homes = list(folder.glob("owner*"))
-    for old in [path for home in homes for path in (*checkpoints(home), *half_written(home))] + [folder / _RUN]:
-        old.unlink(missing_ok=True)
+    for home in (folder, *homes):
+        forget_all(home)
+    (folder / RUN).unlink(missing_ok=True)
     for empty in [*homes, folder]:
         with suppress(OSError):  # it holds something else, or is not there
             empty.rmdir()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from ...published.outcome import whole_ledger
 from ...published.paillier import KEY_BITS, check_bits, require_packages
 from ...published.participant import launched
 from ...published.sealing import fresh_key
+from ...run.exits import say
+from ...run.folder import OF_LAUNCHER, Keep
+from ...run.kept import put_back
 from ..owners import LocalPolicy, require_local
 from .cast import PUBLISHED, cast_of
 from .checkpoints import OwnersKept, RunKept, home_of
@@ -153,9 +156,7 @@ def play_classic(
     mask_seed: int | None = None,
     bits: int = KEY_BITS,
     insecure: bool = False,
-    folder: Path | None = None,
-    every: int = 5000,
-    resume: bool = False,
+    keep: Keep | None = None,
     reference: bool = True,
     timeout: float = DEFAULT_TIMEOUT,
 ) -> ClassicRun:
@@ -165,7 +166,7 @@ def play_classic(
     which are fresh; without one all are.  mask_seed: of the masks.  processes: one for each of the K + 3 participants.
     seen: in one process, collects the lists that Comp decrypts.  watch: is told how many pulls are done.
     stop: in one process, asked before each step.  insecure: allow Paillier keys below 1024 bits, for tests.
-    folder, every: where checkpoints are kept, and after how many steps.  resume: go on from the last one.
+    keep: where checkpoints lie, and stay until `checkpoints.forget`.
     reference: play the plaintext policy as well.  timeout: seconds of silence.
     """
     require_packages()
@@ -186,20 +187,19 @@ def play_classic(
     check_budget(budget, count)
     hosts = [range(i, i + 1) for i in range(count)] if processes else [range(count)]
     this, start = RunKept(spec, arms.means.tolist(), budget, seeds), 0
-    if resume:
-        seeds, start = this.resumed(folder, hosts, seeded=seed is not None)
-    elif folder is not None:
-        this.begin(folder)
+    if keep is not None and keep.resume:
+        this, start = this.resumed(keep.folder, hosts, seeded=seed is not None)
+        seeds = this.seeds
+    elif keep is not None:
+        this.begin(keep)
     if processes:
-        cast = cast_of(
-            spec, arms, budget, seeds, masks=masks, bits=bits, insecure=insecure, start=start, folder=folder,
-            every=every,
-        )  # fmt: skip
-        outcomes, parts = launched(PUBLISHED, cast, watch=watch, timeout=timeout)
+        cast = cast_of(this, arms, masks=masks, bits=bits, insecure=insecure, start=start, keep=keep)
+        with nullcontext() if keep is None else put_back(keep.folder, OF_LAUNCHER, say):
+            outcomes, parts = launched(PUBLISHED, cast, watch=watch, timeout=timeout)
     else:
         make: Make = Spec.policy if own is None else lambda _: own
         key, rows = fresh_key(), hosts[0]
-        keeper = None if folder is None else OwnersKept(home_of(folder, rows), spec, budget, every)
+        keeper = None if keep is None else OwnersKept(home_of(keep.folder, rows), this.run, spec, budget, keep.every)
         outcomes, parts = in_one_process({
             CUSTOMER: data_customer(spec, budget, bits, insecure=insecure),
             CONTROLLER: controller(hosts, OrderCoins(seeds.order, count), bits, make=make, start=start, watch=watch),

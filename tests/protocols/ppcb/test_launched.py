@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +25,7 @@ from protocols.ppcb.settings import Division, Policy, Settings, Variant
 from protocols.run.checkpoint import Checkpoint, checkpoint_at, checkpoints
 from protocols.run.desk import FileDesk
 
-from ..harness import LIMIT, awaited, document, masked, started
+from ..harness import LIMIT, awaited, document, masked, refused, started
 from .commands import SMALL, Struck, roles
 from .runs import launch, name_of, plan_of, played, settings
 
@@ -93,6 +96,15 @@ def arms_in(out: Path) -> dict[str, np.ndarray]:
         return dict(kept)
 
 
+@contextmanager
+def changed(path: Path, at: int) -> Iterator[None]:
+    """A byte of a file is another one for a while."""
+    whole = path.read_bytes()
+    path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+    yield
+    path.write_bytes(whole)
+
+
 def test_an_interrupted_launch_goes_on_where_all_parties_stood(tmp_path: Path, capsys: Output) -> None:
     """Late rewards, refreshes and checkpoints every ten decisions; two processes are told apart by their files."""
     out = tmp_path / "run"
@@ -107,14 +119,18 @@ def test_an_interrupted_launch_goes_on_where_all_parties_stood(tmp_path: Path, c
     assert "stopping after this decision; Ctrl-C again stops at once" in complained
     reached = json.loads((out / "result.json").read_text())["steps"]
     assert 0 < reached < 160 and reached % 5 == 0, "a checkpoint where it stopped, between two refreshes"
-    assert np.fromfile(out / "checkpoints" / "arms.bin", np.int64).size == reached, "nothing is to be decided again"
+    assert (out / "checkpoints" / "arms.bin").stat().st_size == 24 * reached, "nothing is to be decided again"
     before = arms_in(out)
     assert (before["arms"] == before["twin_arms"]).all() and len(before["arms"]) == reached
     assert {path.stat().st_mode & 0o777 for home in kept for path in home.iterdir()} == {0o600}
     assert (out / "checkpoints" / "coin.key").stat().st_mode & 0o777 == 0o600
 
-    code, _, complained = masked(capsys, "launch", "ppcb", *how, "--eps", "0.3", "--resume")
-    assert code == 2 and "eps = 0.2, this one has 0.3" in complained
+    refused(masked(capsys, "launch", "ppcb", *how, "--eps", "0.3", "--resume"), "eps = 0.2, this one has 0.3")
+    refused(masked(capsys, "launch", "ppcb", *how), "go on with --resume, discard it with --overwrite, or choose")
+    for name, at in (("arms.bin", 24), ("coin.key", 3)):
+        with changed(out / "checkpoints" / name, at):
+            words = f"{name} is damaged, or not of this place and run"
+            refused(masked(capsys, "launch", "ppcb", *how, "--resume"), words)
     code, _, complained = masked(capsys, "launch", "ppcb", *how, "--resume")
     assert code == 0, complained
     after = arms_in(out)
@@ -195,7 +211,7 @@ def test_a_run_that_cannot_be_leaves_an_earlier_one_alone(tmp_path: Path, capsys
     how = ("launch", "ppcb", *SMALL, "--steps", "8", "--json", "--out", str(tmp_path))
     assert masked(capsys, *how)[0] == 0
     before = {path: path.read_bytes() for path in (tmp_path / "checkpoints").rglob("*") if path.is_file()}
-    assert len(before) == 5
+    assert len(before) == 9
     for options, words in (
         ("--material nowhere", "there is no store at nowhere/party-0"),
         ("--bound 0.25", "declared is 0.25: scale it or declare more"),
@@ -215,31 +231,36 @@ def test_resuming_refuses_what_is_not_its_own(tmp_path: Path, capsys: Output) ->
     for out in (one, other):
         assert masked(capsys, *how, str(out))[0] == 0
 
-    def refused(*options: str) -> str:
+    def going_on(*options: str) -> str:
         code, _, complained = masked(capsys, *how, str(one), "--resume", *options)
         assert code == 2 and complained.count("\n") == 1
         return complained
 
     for parties in ("3", "4"):
-        complained = refused("--parties", parties)
+        complained = going_on("--parties", parties)
         assert f"parties = 2, this one has {parties}: give the arguments of that run" in complained
         assert "without --resume" not in complained
     simulated = masked(capsys, "run", *how[1:], str(one), "--resume")
     assert simulated[0] == 2 and "go on with 'masked launch ppcb --resume'" in simulated[2]
     place = checkpoint_at(keep / "party-1", 8)
     own = place.read_bytes()
-    place.write_bytes(checkpoint_at(keep / "party-0", 8).read_bytes())
-    assert "checkpoint-000000008.npz is of party-0 of run" in refused()
-    place.write_bytes(checkpoint_at(other / "checkpoints" / "party-1", 8).read_bytes())
-    assert "not of party-1 of run" in refused()
+    for another in (keep / "party-0", other / "checkpoints" / "party-1"):
+        place.write_bytes(checkpoint_at(another, 8).read_bytes())
+        assert "checkpoint-000000008.npz is damaged, or not of this place and run: delete it" in going_on()
     place.unlink()
-    assert "no decision in common (party-0 at checkpoint-000000008, party-1 at none): put back" in refused()
+    assert "no decision in common (party-0 at checkpoint-000000008, party-1 at none): put back" in going_on()
     place.write_bytes(own)
+    for another, words in ((keep / "party-0", "is of party-0"), (other / "checkpoints/party-1", "is of party-1")):
+        (keep / "party-1").rename(keep / "away")  # with the key that lies there
+        shutil.copytree(another, keep / "party-1")
+        assert words in (said := going_on()) and "not of party-1 of run" in said
+        shutil.rmtree(keep / "party-1")
+        (keep / "away").rename(keep / "party-1")
     assert masked(capsys, *how, str(one), "--resume")[0] == 0
     for party in range(2):
         checkpoint_at(keep / f"party-{party}", 8).unlink()
     assert masked(capsys, "run", *how[1:], str(one))[0] == 0
-    assert "is a simulation: go on with 'masked run ppcb --resume'" in refused()
+    assert "is a simulation: go on with 'masked run ppcb --resume'" in going_on()
 
 
 def test_a_second_ctrl_c_says_what_is_kept(tmp_path: Path) -> None:

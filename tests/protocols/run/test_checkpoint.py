@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +13,10 @@ import numpy as np
 import pytest
 
 from mpc import ConfigError
-from protocols.run.checkpoint import Checkpoint, checkpoint_at, checkpoints, common
+from protocols.run.checkpoint import Checkpoint, checkpoint_at, checkpoints, common, forget_all
+from protocols.run.kept import HOME_KEY, write_kept
+
+DAMAGED = "is damaged, .*: delete it, an earlier one may be beside it"
 
 
 def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
@@ -36,7 +42,7 @@ def test_the_last_two_are_kept(tmp_path: Path) -> None:
 def test_saving_removes_what_was_half_written(tmp_path: Path) -> None:
     (tmp_path / "checkpoint-000000040.new").touch()
     Checkpoint(50, {}, {}).save(tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["checkpoint-000000050.npz"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoint-000000050.npz", "home.key"]
 
 
 def test_a_damaged_one_is_refused(tmp_path: Path) -> None:
@@ -46,7 +52,7 @@ def test_a_damaged_one_is_refused(tmp_path: Path) -> None:
     turned[len(whole) // 2] ^= 1
     for spoilt in (b"", b"damaged", whole[:-30], bytes(turned)):
         path.write_bytes(spoilt)
-        with pytest.raises(ConfigError, match="is damaged: delete it, an earlier one may be beside it"):
+        with pytest.raises(ConfigError, match=DAMAGED):
             Checkpoint.load(path)
 
 
@@ -59,8 +65,10 @@ def saved(tmp_path: Path) -> Path:
 
 
 def rewritten(path: Path, **parts: Any) -> None:
-    with path.open("wb") as file:
-        np.savez(file, **parts)
+    """By one who has the key."""
+    archive = io.BytesIO()
+    np.savez(archive, **parts)
+    write_kept(path, archive.getvalue())
 
 
 def test_a_checkpoint_of_another_version_is_refused(saved: Path) -> None:
@@ -77,7 +85,7 @@ def test_a_checkpoint_of_another_version_is_refused(saved: Path) -> None:
 )
 def test_what_is_no_checkpoint_is_called_damaged(content: bytes, saved: Path) -> None:
     saved.write_bytes(content)
-    with pytest.raises(ConfigError, match="is damaged: delete it"):
+    with pytest.raises(ConfigError, match=DAMAGED):
         Checkpoint.load(saved)
 
 
@@ -87,53 +95,60 @@ def test_what_is_no_checkpoint_is_called_damaged(content: bytes, saved: Path) ->
         {},
         {"facts": np.frombuffer(b"{", np.uint8)},
         {"facts": np.frombuffer(b"[1]", np.uint8)},
-        {"facts": np.frombuffer(b'{"format": 2}', np.uint8)},
+        {"facts": np.frombuffer(b'{"format": 3}', np.uint8)},
         {"facts": np.array([{}], object)},
     ],
     ids=["no facts", "no JSON", "a list", "no step", "a pickle"],
 )
-def test_an_archive_without_facts_is_called_damaged(parts: dict[str, Any], saved: Path) -> None:
+def test_an_archive_without_facts_is_no_checkpoint(parts: dict[str, Any], saved: Path) -> None:
     rewritten(saved, **parts)
-    with pytest.raises(ConfigError, match="is damaged: delete it"):
-        Checkpoint.load(saved)
-
-
-def test_an_array_alone_is_called_damaged(saved: Path) -> None:
-    with saved.open("wb") as file:
-        np.save(file, np.zeros(3))
-    with pytest.raises(ConfigError, match="is damaged: delete it"):
+    with pytest.raises(ConfigError, match="is no checkpoint: start the run again"):
         Checkpoint.load(saved)
 
 
 def test_any_end_or_byte_that_is_missing_or_wrong_is_noticed(saved: Path) -> None:
-    """A checkpoint cut off anywhere, or with a bit turned, is refused, or what it holds is as it was."""
-    raw, whole = saved.read_bytes(), Checkpoint.load(saved)
-    rng = np.random.default_rng(4)
-    for end in rng.integers(0, len(raw), 60):
-        saved.write_bytes(raw[:end])
-        with pytest.raises(ConfigError, match="is damaged: delete it"):
-            Checkpoint.load(saved)
-    unharmed = 0
-    for place in range(5, len(raw), 31):
+    """A checkpoint cut off anywhere, or with a bit turned, is refused."""
+    raw = saved.read_bytes()
+    spoilt = [raw[:end] for end in np.random.default_rng(4).integers(0, len(raw), 60)]
+    for place in (*range(5, len(raw), 31), len(raw) - 2):
         wrong = bytearray(raw)
         wrong[place] ^= 1 << (place % 8)
-        saved.write_bytes(bytes(wrong))
-        try:
-            found = Checkpoint.load(saved)
-        except ConfigError as error:
-            assert "delete it" in str(error)
-            continue
-        unharmed += 1
-        assert (found.done, found.facts) == (whole.done, whole.facts)
-        for name, words in whole.arrays.items():
-            assert (found.arrays[name] == words).all()
-    assert unharmed < 60
+        spoilt.append(bytes(wrong))
+    for content in (*spoilt, raw + b"x"):
+        saved.write_bytes(content)
+        with pytest.raises(ConfigError, match=DAMAGED):
+            Checkpoint.load(saved)
 
 
-def test_a_header_that_claims_fewer_numbers_is_noticed(saved: Path) -> None:
-    """What it leaves unread is checked as well."""
-    raw = saved.read_bytes()
-    assert b"(3, 1, 4, 9, 8)" in raw
-    saved.write_bytes(raw.replace(b"(3, 1, 4, 9, 8)", b"(3, 1, 4, 9, 0)"))
-    with pytest.raises(ConfigError, match="is damaged: delete it"):
+def test_a_checkpoint_passes_in_its_own_place_only(saved: Path, tmp_path: Path) -> None:
+    """Not by another number, in another home, or in this one for another run."""
+    raw, other = saved.read_bytes(), Checkpoint(9, {"run": "b"}, {}).save(tmp_path / "other")
+    for place in (checkpoint_at(tmp_path, 4), checkpoint_at(other.parent, 3)):
+        place.write_bytes(raw)
+        with pytest.raises(ConfigError, match=DAMAGED):
+            Checkpoint.load(place)
+    forget_all(tmp_path)
+    Checkpoint(3, {"run": "c"}, {}).save(tmp_path)
+    saved.write_bytes(raw)
+    with pytest.raises(ConfigError, match=DAMAGED):
         Checkpoint.load(saved)
+
+
+@pytest.mark.parametrize("key", [None, b"", bytes(15)], ids=["gone", "emptied", "cut"])
+def test_without_its_home_s_key_nothing_is_trusted(key: bytes | None, saved: Path) -> None:
+    (saved.parent / HOME_KEY).unlink()
+    if key is not None:
+        (saved.parent / HOME_KEY).write_bytes(key)
+    with pytest.raises(ConfigError, match=r"home\.key is missing or damaged, .*: put it back"):
+        Checkpoint.load(saved)
+
+
+def test_a_full_disk_leaves_the_one_before(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(ConfigError, match=r"-000000006\.npz cannot be written \(No space left on device\): make room"):
+        Checkpoint(6, {}, {}).save(saved.parent)
+    assert Checkpoint.load(saved).done == 3
+    assert sorted(path.name for path in saved.parent.iterdir()) == ["checkpoint-000000003.npz", "home.key"]

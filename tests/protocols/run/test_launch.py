@@ -5,6 +5,7 @@ No process is started here; SAMBA is the example.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -77,9 +78,10 @@ def test_what_an_earlier_sitting_left_further_on_takes_no_place(
         broken_off(settings, tmp_path, monkeypatch, Keep(keep, 5, True), reached=second, error=error)
     assert "15" in str(caught.value)
     assert files(keep) == [
-        "coin.key", "host-0/checkpoint-000000015.npz", "host-0/checkpoint-000000020.npz",
-        "party-0/checkpoint-000000015.npz", "party-0/checkpoint-000000020.npz", "party-1/checkpoint-000000010.npz",
-        "party-1/checkpoint-000000015.npz", "run.json", "seeds.key",
+        "coin.key", "home.key", "host-0/checkpoint-000000015.npz", "host-0/checkpoint-000000020.npz",
+        "host-0/home.key", "party-0/checkpoint-000000015.npz", "party-0/checkpoint-000000020.npz", "party-0/home.key",
+        "party-1/checkpoint-000000010.npz", "party-1/checkpoint-000000015.npz", "party-1/home.key", "run.json",
+        "seeds.key",
     ]  # fmt: skip
 
 
@@ -96,7 +98,7 @@ def test_a_launch_that_breaks_off_deletes_nothing_that_was_kept(
         broken_off(settings, tmp_path, monkeypatch, Keep(keep.folder, 5, True), reached={}, error=error)
     assert "party-0/checkpoint-000000005.npz" in files(keep.folder), "a run that is refused changes nothing"
     with pytest.raises(type(error)):
-        broken_off(settings, tmp_path, monkeypatch, keep, reached={}, error=error)
+        broken_off(settings, tmp_path, monkeypatch, replace(keep, overwrite=True), reached={}, error=error)
     assert not keep.folder.exists()
 
 
@@ -106,7 +108,8 @@ def test_coins_of_a_dealer_and_of_material_do_not_mix(tmp_path: Path) -> None:
 
     def ready(source: Path | None, *, resume: bool) -> Prepared:
         scratch = tmp_path / f"scratch-{len(list(tmp_path.iterdir()))}"
-        return prepared(rising(4), SETTINGS, Keep(keep, 5, resume), scratch, material=source, say=said.append)
+        kept = Keep(keep, 5, resume, not resume)
+        return prepared(rising(4), SETTINGS, kept, scratch, material=source, say=said.append)
 
     for source, other, refused in (
         (None, material, "the coins of its own dealer: go on without --material"),
@@ -193,9 +196,10 @@ def test_a_part_of_another_run_is_not_gone_on_from(tmp_path: Path) -> None:
 def test_damaged_facts_of_a_run_are_refused(tmp_path: Path) -> None:
     keep = tmp_path / "keep"
     prepared(rising(4), SETTINGS, Keep(keep), tmp_path / "one")
-    for spoilt in ("{", "{}", "[1]"):
-        (keep / "run.json").write_text(spoilt)
-        with pytest.raises(ConfigError, match=r"run\.json is damaged: put it back, or run without --resume"):
+    whole = (keep / "run.json").read_bytes()
+    for spoilt in (b"", b"{}", whole[:-1], whole.replace(b'"run"', b'"ran"')):
+        (keep / "run.json").write_bytes(spoilt)
+        with pytest.raises(ConfigError, match=r"run\.json is damaged, .*: put it back, or discard the run with --over"):
             prepared(rising(4), SETTINGS, Keep(keep, resume=True), tmp_path / "two")
 
 
@@ -205,7 +209,7 @@ def test_nothing_half_written_outlives_a_run(tmp_path: Path) -> None:
         home.mkdir(exist_ok=True)
         (home / "checkpoint-000000040.new").touch()
     begin(PROGRAM, tmp_path, material=True)
-    assert files(tmp_path) == ["run.json"]
+    assert files(tmp_path) == ["home.key", "run.json"]
     (tmp_path / "host-0").mkdir()
     (tmp_path / "host-0/checkpoint-000000040.new").touch()
     forget(PROGRAM, tmp_path)

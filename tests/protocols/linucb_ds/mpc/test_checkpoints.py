@@ -24,11 +24,11 @@ from bandits.linear_problem import LinearProblem
 from mpc import ConfigError
 from offline import deal
 from protocols.cli import main
-from protocols.linucb_ds.mpc.run import Run, pulled
+from protocols.linucb_ds.mpc.run import Outsourced, Run, pulled
 from protocols.linucb_ds.mpc.settings import Settings
 from protocols.run import options as command
 from protocols.run.checkpoint import Checkpoint, checkpoint_at, checkpoints
-from protocols.run.folder import Keep
+from protocols.run.folder import Keep, settle
 from protocols.run.stopping import Stopped
 
 from .runs import launched, normal, of, plan_of, simulate, simulation_of, spectral
@@ -97,6 +97,7 @@ def test_a_run_keeps_the_last_two_and_at_its_end_nothing(tmp_path: Path) -> None
 
     simulate(problem, settings, parties=2, seed=1, progress=look, keep=Keep(tmp_path, 4))
     assert seen[-1] == ["checkpoint-000000008.npz", "checkpoint-000000012.npz"]
+    settle(Outsourced(settings, 2, 1, problem), tmp_path)
     assert not tmp_path.exists()
     with pytest.raises(ConfigError, match="the run reached its end, or never started; run without --resume"):
         simulate(problem, settings, parties=2, seed=1, keep=Keep(tmp_path, 4, True))
@@ -208,6 +209,7 @@ def test_a_launch_goes_on_after_a_party_died(hide: bool, tmp_path: Path, monkeyp
         assert [entry.count for entry in run.ledger] == [1, 25, 24, 1]
     rounds = simulate(problem, settings, parties=2, seed=5).cost
     assert (run.cost.rounds, run.cost.client_hops) == (rounds.rounds, rounds.client_hops)
+    settle(Outsourced(settings, 2, 5, problem), home)
     assert not home.exists(), "nothing is kept of a run that ended"
 
 

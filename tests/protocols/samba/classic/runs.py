@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from bandits.samba.coins import OrderCoins, PointCoins, Seeds, owner_noise
 from bandits.samba.rewards import reward
 from protocols.published.drive import Play, Send, in_one_process
+from protocols.run.folder import Keep
 from protocols.samba.classic.masks import OwnerCoins
 from protocols.samba.classic.messages import COMP, CONTROLLER, CUSTOMER, Spec, owners_name
 from protocols.samba.classic.outcome import Outcome
@@ -22,8 +24,12 @@ UCB = Spec("ucb")
 MEANS = (0.2, 0.8, 0.5)
 
 
-def classic(policy: Any, means: Any = MEANS, budget: int = 40, **rest: Any) -> ClassicRun:
-    return play_classic(policy, means, budget, **{"seed": 1, "bits": BITS, "insecure": True, **rest})
+def classic(
+    policy: Any, means: Any = MEANS, budget: int = 40, *, folder: Path | None = None, every: int = 5000,
+    resume: bool = False, overwrite: bool = False, **rest: Any,
+) -> ClassicRun:  # fmt: skip
+    keep = None if folder is None else Keep(folder, every, resume, overwrite)
+    return play_classic(policy, means, budget, **{"seed": 1, "bits": BITS, "insecure": True, "keep": keep, **rest})
 
 
 def same(run: ClassicRun) -> bool:

@@ -23,6 +23,7 @@ from mpc.launch import launch
 from protocols.published import participant
 from protocols.published.participant import Cast, input_path
 from protocols.run.checkpoint import Checkpoint
+from protocols.run.folder import Keep
 from protocols.samba.classic import run as classic_run
 from protocols.samba.classic.cast import cast_of
 from protocols.samba.classic.checkpoints import RunKept
@@ -139,8 +140,8 @@ def test_the_first_cause_is_reported_once(
 def test_each_process_is_given_its_own_input_only(tmp_path: Path) -> None:
     seeds = Seeds.of(1)
     cast = cast_of(
-        Spec("ucb"), BernoulliArms(np.array(MEANS)), 9, seeds, masks=b"\7" * 32, bits=256,
-        insecure=True, start=0, folder=None, every=9,
+        RunKept(Spec("ucb"), MEANS, 9, seeds), BernoulliArms(np.array(MEANS)), masks=b"\7" * 32, bits=256,
+        insecure=True, start=0, keep=None,
     )  # fmt: skip
     cast.write(tmp_path)
     names = list(cast.inputs)
@@ -148,7 +149,7 @@ def test_each_process_is_given_its_own_input_only(tmp_path: Path) -> None:
     assert names == ["Controller", "Comp", "DC", "owner 0", "owner 1", "owner 2"]
     assert all(input_path(tmp_path, name).stat().st_mode & 0o077 == 0 for name in names)
     own = [set(one) - {"arms", "bits"} for one in given]
-    owner = {"key", "common", "masks", "rewards", "spec", "budget", "folder", "every", "mean", "noise"}
+    owner = {"key", "common", "masks", "rewards", "spec", "budget", "keep", "mean", "noise"}
     assert own == [{"seed", "start"}, {"seed", "key"}, {"spec", "budget", "insecure"}, owner, owner, owner]
     assert given[0]["seed"] == seeds.order.hex() != given[1]["seed"]
     assert "07" * 32 not in json.dumps(given[:3]) and given[1]["key"] == given[3]["key"] == given[5]["key"]
@@ -159,8 +160,8 @@ def test_each_process_is_given_its_own_input_only(tmp_path: Path) -> None:
 def test_a_participant_that_never_comes_is_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mpc.launch._SECONDS_TO_START", 0.5)
     cast = cast_of(
-        Spec("ucb"), BernoulliArms(np.array(MEANS[:2])), 9, Seeds.of(1), masks=bytes(32), bits=256,
-        insecure=True, start=0, folder=None, every=9,
+        RunKept(Spec("ucb"), MEANS[:2], 9, Seeds.of(1)), BernoulliArms(np.array(MEANS[:2])), masks=bytes(32), bits=256,
+        insecure=True, start=0, keep=None,
     )  # fmt: skip
     cast.write(tmp_path)
     role = "import protocols.published.participant as c; c.party_main(c.main)"
@@ -193,7 +194,7 @@ def test_what_an_earlier_sitting_left_further_on_is_removed(tmp_path: Path, monk
     """Owner 0 was a checkpoint ahead when all were ended: from step 10 on that one is of no use."""
     arms = BernoulliArms(np.array(MEANS))
     this = RunKept(Spec("ucb"), arms.means.tolist(), 40, Seeds.of(1))
-    this.begin(tmp_path)
+    this.begin(Keep(tmp_path, overwrite=True))
     for name, numbers in {"owner-0": [10, 30], "owner-1": [5, 10], "owner-2": [10]}.items():
         for done in numbers:
             Checkpoint(done, {}, {}).save(tmp_path / name)
@@ -205,8 +206,8 @@ def test_what_an_earlier_sitting_left_further_on_is_removed(tmp_path: Path, monk
     monkeypatch.setattr(classic_run, "launched", ended)
     with pytest.raises(ConfigError, match="ended after 10"):
         classic("ucb", folder=tmp_path, resume=True, processes=True)
-    left = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.glob("owner-*/*"))
+    left = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.glob("owner-*/checkpoint-*"))
     names = ["owner-0/checkpoint-000000010.npz", "owner-1/checkpoint-000000005.npz"]
     assert left == [*names, "owner-1/checkpoint-000000010.npz", "owner-2/checkpoint-000000010.npz"]
-    this.begin(tmp_path)
+    this.begin(Keep(tmp_path, overwrite=True))
     assert not list(tmp_path.glob("owner-*/*"))

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from mpc import ConfigError
-from protocols.run.folder import Keep
+from protocols.run.folder import Keep, settle
 from protocols.run.stopping import Stopped
-from protocols.samba.mpc.run import Run
+from protocols.samba.mpc.run import Federation, Run
 from protocols.samba.mpc.settings import Settings
 
 from .runs import POLICIES, agrees, played, rising, simulate
@@ -37,6 +37,7 @@ def test_a_run_goes_on(policy: str, tmp_path: Path) -> None:
     for name in ("rounds", "opened_bytes", "client_hops"):
         assert getattr(run.cost, name) == getattr(whole.cost, name)
     assert run.offline_bytes == whole.offline_bytes
+    settle(Federation(run.settings, 2, 4, rising(6)), folder)
     assert not list(tmp_path.rglob("*"))
 
 

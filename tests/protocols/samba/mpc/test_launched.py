@@ -17,12 +17,12 @@ from mpc import ConfigError
 from offline import deal
 from protocols.run import launch as run_launch
 from protocols.run.checkpoint import checkpoint_at, checkpoints
-from protocols.run.folder import COIN_KEY, SEEDS_KEY, Keep
+from protocols.run.folder import COIN_KEY, SEEDS_KEY, Keep, settle
 from protocols.run.launch import Prepared
 from protocols.run.role_process import private_path
 from protocols.run.stopping import Stopped
 from protocols.samba.mpc.clients import Host
-from protocols.samba.mpc.run import Run
+from protocols.samba.mpc.run import Federation, Run
 from protocols.samba.mpc.settings import Settings
 
 from .runs import agrees, launched, plan_of, played, rising
@@ -143,7 +143,9 @@ def test_a_launch_goes_on(tmp_path: Path) -> None:
             launch(settings, tmp_path, **other)
     run = launch(settings, tmp_path / "again", keep=Keep(folder, 5, True))
     agrees(run)
-    assert run.cost.rounds == 4 * settings.steps and not folder.exists()
+    assert run.cost.rounds == 4 * settings.steps and folder.exists()
+    settle(Federation(settings, 2, 5, rising(4)), folder)
+    assert not folder.exists()
     assert sum(entry.count for entry in run.ledger) == 4 * settings.steps + 1
 
 
@@ -193,7 +195,7 @@ def test_ctrl_c_lets_all_roles_keep_the_same_pull(
     assert (folder / COIN_KEY).exists() == (folder / SEEDS_KEY).exists() == (not how)
     run = launch(settings, tmp_path / "again", keep=Keep(folder, 500, True), **how)
     assert ("are made with other coins" in capfd.readouterr().err) == bool(how)
-    assert run.total == run.game.total and run.game.pulls.sum() == 1500 and not folder.exists()
+    assert run.total == run.game.total and run.game.pulls.sum() == 1500
     if not how:
         agrees(run)
 

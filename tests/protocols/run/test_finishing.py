@@ -1,0 +1,170 @@
+"""A run is finished when its result is printed and written: until then it is kept, and no other takes its place."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ..harness import awaited, finished, masked, refused
+from ..ppcb.commands import SMALL
+
+Output = pytest.CaptureFixture[str]
+SYSTEMS = {
+    "ppcb": f"ppcb {' '.join(SMALL)} --steps 12 --checkpoint-every 5",
+    "samba": "samba --mode mpc --parties 2 --budget 30 --checkpoint-every 12",
+    "samba, as published": "samba --mode classic --bits 1024 --budget 30 --checkpoint-every 12",
+    "linucb-ds": "linucb-ds --mode mpc --dim 2 --arms 3 --budget 9 --checkpoint-every 4",
+}
+EVERY_SYSTEM = pytest.mark.parametrize("line", SYSTEMS.values(), ids=SYSTEMS)
+
+
+def full(patch: pytest.MonkeyPatch, *names: str) -> None:
+    """A disk that takes none of these files."""
+    opened = Path.open
+
+    def instead(path: Path, mode: str = "r", *more: object, **rest: object) -> object:
+        if path.name in names and "w" in mode:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        return opened(path, mode, *more, **rest)  # type: ignore[call-overload]
+
+    def compressed(path: Path, **arrays: np.ndarray) -> None:
+        with path.open("wb") as file:
+            np.savez(file, **arrays)  # type: ignore[arg-type]
+
+    patch.setattr(Path, "open", instead)
+    patch.setattr(np, "savez_compressed", compressed)  # else it opens the file by itself
+
+
+def written(out: Path) -> dict[str, bytes]:
+    """Results alone, and none of what is kept."""
+    return {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()}
+
+
+@EVERY_SYSTEM
+def test_a_result_that_is_not_written_is_printed_and_not_lost(
+    line: str, tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk at the very end; then nothing takes the place of what is kept, and --resume writes the result."""
+    out = tmp_path / "out"
+    how = ("run", *line.split(), "--json", "--out", str(out))
+    with monkeypatch.context() as patch:
+        full(patch, "result.json")
+        code, printed, said = masked(capsys, *how)
+    assert code == 2 and said.count("error: ") == said.count("cannot be written (No space left on device)") == 1
+    assert "the result is printed, and what the run kept stays" in said and "Traceback" not in said
+    refused(masked(capsys, *how), "holds a run that was not finished: go on with --resume, discard it with --overwrite")
+    code, again, _ = masked(capsys, *how, "--resume")
+    result, first, second = (json.loads(text) for text in ((out / "result.json").read_text(), printed, again))
+    assert code == 0
+    for name in ("cumulative_reward", "average_reward", "pulls", "arms"):
+        assert first.get(name) == second.get(name) == result.get(name)
+    for each in (first, second):
+        assert sorted(map(str, each["ledger"])) == sorted(map(str, result["ledger"]))
+    assert masked(capsys, *how)[0] == 0, "a finished run's folder takes another one"
+
+
+@EVERY_SYSTEM
+def test_a_run_that_was_not_finished_goes_when_that_is_said(
+    line: str, tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    how = ("run", *line.split(), "--json", "--out", str(tmp_path))
+    with monkeypatch.context() as patch:
+        full(patch, "result.json")
+        assert masked(capsys, *how)[0] == 2
+    kept = {path: path.read_bytes() for path in (tmp_path / "checkpoints").rglob("checkpoint-*")}
+    assert kept and masked(capsys, *how)[0] == 2
+    assert {path: path.read_bytes() for path in kept} == kept, "a run that is refused changes nothing"
+    assert masked(capsys, *how, "--resume", "--overwrite")[0] == 2
+    assert masked(capsys, *how, "--overwrite")[0] == 0
+    assert masked(capsys, *how)[0] == 0
+
+
+def test_files_of_a_result_are_of_one_run(tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where one of them finds no room, those of the run before are all still there."""
+    how = ("run", "ppcb", *SMALL, "--json", "--out", str(tmp_path), "--steps")
+    assert masked(capsys, *how, "10")[0] == 0
+    before = written(tmp_path)
+    assert set(before) == {"result.json", "steps.npz", "reward.png"}
+    for name in ("result.json", "steps.npz"):
+        with monkeypatch.context() as patch:
+            full(patch, name)
+            assert masked(capsys, *how, "12", "--overwrite")[0] == 2
+            assert written(tmp_path) == before, name
+    assert masked(capsys, *how, "12", "--resume")[0] == 0
+    after = written(tmp_path)
+    assert set(after) == set(before) and all(after[name] != before[name] for name in before)
+    assert {path.name for path in tmp_path.iterdir()} == {*after, "checkpoints"}
+
+
+@pytest.mark.parametrize("name", ["result.json", "reward.png"])
+def test_a_result_that_could_not_be_written_is_said_before_the_run(name: str, tmp_path: Path, capsys: Output) -> None:
+    (tmp_path / name).mkdir()
+    for line in SYSTEMS.values():
+        given = masked(capsys, "run", *line.split(), "--out", str(tmp_path))
+        refused(given, f"{name} cannot be written (Is a directory): choose a place that can be used for --out")
+    assert not list(tmp_path.rglob("checkpoint*"))
+
+
+def test_a_reader_who_left_costs_no_file(tmp_path: Path) -> None:
+    """`masked run ... | true`: the result is written, and the run is a finished one."""
+    script = (
+        "import os, sys; end, sys.stdout = os.pipe(), None; os.close(end[0]); os.dup2(end[1], 1)\n"
+        "sys.stdout = open(1, 'w', closefd=False); from protocols.cli import main; main(sys.argv[1:])"
+    )
+    how = ("run", *SYSTEMS["samba"].split(), "--out", str(tmp_path))
+    done = finished(*how, program=("-c", script))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (tmp_path / "result.json").is_file() and not list(tmp_path.rglob("checkpoint-*"))
+
+
+def test_a_checkpoint_on_a_full_disk_is_one_line(tmp_path: Path) -> None:
+    """In the process of a role: no file may be longer than 20 kB, and a party's state is."""
+    script = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))\n"
+        "from protocols.cli import main; main(sys.argv[1:])"
+    )
+    how = ("ppcb", *SMALL, "--arms", "20", "--dim", "12", "--steps", "8", "--checkpoint-every", "4")
+    done = finished("launch", *how, "--out", str(tmp_path), program=("-c", script))
+    assert done.returncode == 2 and done.stdout == ""
+    assert done.stderr.count("\n") == done.stderr.count("error: ") == 1, done.stderr
+    assert "checkpoint-000000004.npz cannot be written (File too large): make room there" in done.stderr
+
+
+def test_a_folder_that_is_removed_during_a_launch_takes_no_result(
+    tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the puller learned and the dealer's coins are written again: the twin is played, all arms are counted."""
+    out, steps, more = tmp_path / "out", 400, ("--refresh", "0", "--checkpoint-every", "100000")
+    notes = out / "checkpoints" / "arms.bin"
+
+    def remove() -> None:
+        awaited(lambda: notes.exists() and notes.stat().st_size)
+        shutil.rmtree(out)
+
+    remover = threading.Thread(target=remove)
+    remover.start()
+    code, printed, said = masked(capsys, "launch", "ppcb", *SMALL, *more, f"--steps {steps}", "--json", f"--out {out}")
+    remover.join()
+    assert code == 0, said
+    assert f"{out / 'checkpoints'} was removed while the run was at work: what roles had kept there" in said
+    found = json.loads(printed)
+    assert found["steps"] == found["ledger"][0]["count"] == steps and found["further_arms"] == 0
+    assert found["twin_average_reward"] == found["average_reward"] and found["first_difference"] is None
+    assert json.loads((out / "result.json").read_text())["average_reward"] == found["average_reward"]
+
+
+def test_a_run_that_was_killed_is_not_overwritten(tmp_path: Path, capsys: Output) -> None:
+    """Before its first checkpoint too: what the puller learned is counted, or discarded by who knows."""
+    notes = tmp_path / "checkpoints" / "arms.bin"
+    notes.parent.mkdir()
+    notes.write_bytes(bytes(8))
+    how = ("launch", "ppcb", *SMALL, "--steps", "8", "--json", "--out", str(tmp_path))
+    refused(masked(capsys, *how), "there is no checkpoint to go on from, so discard it with --overwrite")
+    assert notes.read_bytes() == bytes(8)
