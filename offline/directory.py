@@ -16,7 +16,6 @@ The authentication finds damage, mix-ups and edits by others; whoever can read t
 from __future__ import annotations
 
 import contextlib
-import errno
 import fcntl
 import hashlib
 import hmac
@@ -29,12 +28,13 @@ import struct
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from mpc.errors import ConfigError, StoreRefused
+from mpc.files import private, sync_folder, write_new, write_whole
 from mpc.prg import KEY_BYTES
 
 from .dealer import Expander, TrustedDealer
@@ -129,10 +129,10 @@ def _deal(
     store_id = secrets.token_hex(16)
     for party, home in enumerate(homes):
         home.mkdir(parents=True, mode=0o700)
-        _write(home / "key", dealer.keys[party])
-        _write(home / "plan.json", plan.text().encode())
-        _write(home / "cursor", b"")
-    with _private(homes[0] / "corrections") as out:
+        write_new(home / "key", dealer.keys[party])
+        write_new(home / "plan.json", plan.text().encode())
+        write_new(home / "cursor", b"")
+    with private(homes[0] / "corrections") as out:
         for block in range(blocks):
             dealer.enter(block)
             data = b"".join(dealer.corrections(item).tobytes() for _ in range(size) for item in plan.items)
@@ -147,9 +147,11 @@ def _deal(
             size * plan.step_bytes,
         )  # fmt: skip
         body = json.dumps(asdict(manifest), indent=1, sort_keys=True)
-        _write(home / "manifest.json", (body + "\n" + _mac(dealer.keys[party], "manifest", body).hex() + "\n").encode())
-        _sync_directory(home)
-    _sync_directory(homes[0].parent)
+        write_new(
+            home / "manifest.json", (body + "\n" + _mac(dealer.keys[party], "manifest", body).hex() + "\n").encode()
+        )
+        sync_folder(home)
+    sync_folder(homes[0].parent)
 
 
 class Directory:
@@ -226,11 +228,7 @@ class Directory:
 
     def _note_home(self) -> None:
         """From now on this directory is the original.  Replaced in one move: a crash leaves the old note or the new."""
-        new = self.home / "home.new"
-        new.unlink(missing_ok=True)
-        _write(new, self._identity().encode())
-        new.replace(self.home / "home")
-        _sync_directory(self.home)
+        write_whole(self.home / "home", self._identity().encode())
 
     def _identity(self) -> str:
         """This very cursor file: file system, inode, and generation, which tells apart two users of one inode."""
@@ -291,27 +289,3 @@ def _block_mac(key: bytes, store: str, block: int, data: bytes | memoryview) -> 
         for at, piece in enumerate(pieces)
     ]
     return _mac(key, "block", store, str(block), *tags)[:MAC_BYTES]
-
-
-def _private(path: Path) -> BinaryIO:
-    """A new file that only its owner can read."""
-    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
-
-
-def _write(path: Path, content: bytes) -> None:
-    with _private(path) as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _sync_directory(path: Path) -> None:
-    """Make the names in a directory durable."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    except OSError as error:
-        if error.errno != errno.EINVAL:  # some file systems cannot, and need not
-            raise
-    finally:
-        os.close(descriptor)

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from mpc.errors import ConfigError
+from mpc.files import sync_folder
 
 _FORMAT = 2
 _KEPT = 2
@@ -48,7 +49,8 @@ class Checkpoint:
             np.savez(file, facts=facts, **self.arrays)  # type: ignore[arg-type]
             file.flush()
             os.fsync(file.fileno())
-        fresh.replace(path)
+        os.replace(fresh, path)
+        sync_folder(folder)
         for old in checkpoints(folder)[:-_KEPT]:
             old.unlink(missing_ok=True)
         return path

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from mpc.errors import ConfigError
+from mpc.files import sync_folder, write_new
 from mpc.prg import fresh_key
 
 from .checkpoint import Checkpoint, checkpoint_at, checkpoints, common, forget_all, forget_beyond
@@ -66,9 +67,10 @@ def begin(program: Program[Any], folder: Path, *, material: bool) -> str:
     folder.chmod(0o700)
     run = secrets.token_hex(8)
     facts = {"run": run, "coins": _MATERIAL if material else _DEALER, **program.facts()}
-    _write_private(folder / RUN, json.dumps(facts).encode())
+    write_new(folder / RUN, json.dumps(facts).encode())
     for name in () if material else (COIN_KEY, *([SEEDS_KEY] if program.seeded else [])):
-        _write_private(folder / name, fresh_key())
+        write_new(folder / name, fresh_key())
+    sync_folder(folder)
     return run
 
 
@@ -180,12 +182,6 @@ def _no_checkpoint(folder: Path) -> ConfigError:
         f"there is no checkpoint in {folder}: the run reached its end, or never started; run without --resume, and "
         f"with --out {out}"
     )
-
-
-def _write_private(path: Path, content: bytes) -> None:
-    """A new file that its owner alone can read."""
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600), "wb") as file:
-        file.write(content)
 
 
 @contextlib.contextmanager
