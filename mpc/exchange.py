@@ -124,9 +124,8 @@ class Exchange:
                 self._transport.send_to_client(node, _reveal_text(request), payload)
 
     def _record(self, requests: tuple[Request, ...]) -> None:
-        for request in requests:
-            if isinstance(request, Reveal):
-                self._session.ledger.record(request.to, request.what, request.share.size, request.why)
+        reveals = [request for request in requests if isinstance(request, Reveal)]
+        self._session.ledger.record_all((each.to, each.what, each.share.size, each.why) for each in reveals)
 
     def _replies(
         self,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from .tables import aligned
@@ -25,14 +26,31 @@ class Ledger:
 
     def __init__(self) -> None:
         self._counts: dict[tuple[str, str, str], int] = {}
+        self._watch: Callable[[], None] = lambda: None
 
     def record(self, role: str, what: str, count: int, why: str) -> None:
         """Add `count` values to what `role` has learned."""
-        key = (role, what, why)
-        self._counts[key] = self._counts.get(key, 0) + count
+        self.record_all([(role, what, count, why)])
+
+    def record_all(self, disclosures: Iterable[tuple[str, str, int, str]]) -> None:
+        """What leaves together, each as `record`."""
+        for role, what, count, why in disclosures:
+            key = (role, what, why)
+            self._counts[key] = self._counts.get(key, 0) + count
+        self._watch()
+
+    @contextlib.contextmanager
+    def watched(self, watch: Callable[[], None]) -> Iterator[None]:
+        """Until the block is left, call `watch` when disclosures were counted, before they leave."""
+        self._watch, before = watch, self._watch
+        try:
+            yield
+        finally:
+            self._watch = before
 
     def __iter__(self) -> Iterator[Entry]:
-        return (Entry(role, what, count, why) for (role, what, why), count in self._counts.items())
+        counts = list(self._counts.items())  # another thread may be adding
+        return (Entry(role, what, count, why) for (role, what, why), count in counts)
 
     def __len__(self) -> int:
         return len(self._counts)

@@ -46,8 +46,7 @@ class TrustedDealer(Unshared):
         self.keys = tuple(keys) if keys is not None else tuple(fresh_key() for _ in range(parties))
         if len(self.keys) != parties:
             raise ConfigError(f"{parties} parties need {parties} keys, not {len(self.keys)}")
-        self._own_key = own_key or fresh_key()
-        self._coin_key = coin_key or fresh_key()
+        self._own_key, self._coin_key = _given_or_fresh(own_key, "own_key"), _given_or_fresh(coin_key, "coin_key")
         self._first_coins = first_coins
         self.enter(0)
 
@@ -85,6 +84,12 @@ class TrustedDealer(Unshared):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(parties={self.parties})"
+
+
+def _given_or_fresh(key: bytes | None, what: str) -> bytes:
+    if key is not None and len(key) != KEY_BYTES:
+        raise ConfigError(f"{what} has {KEY_BYTES} bytes, this one {len(key)}: leave it out for a fresh one")
+    return fresh_key() if key is None else key
 
 
 class InProcessDealer(TrustedDealer):

@@ -33,10 +33,10 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from mpc.errors import ConfigError, StoreRefused
+from mpc.files import flush_folder, mac, new_file, write_new, write_whole
 from mpc.prg import KEY_BYTES, Unshared
 
 from .dealer import Expander, TrustedDealer
-from .files import flush_folder, mac, new_file, write_new, write_whole
 from .plan import Plan, digest_of
 
 MAC_BYTES = 16  # of a block of corrections

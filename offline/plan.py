@@ -19,10 +19,10 @@ import numpy as np
 from mpc.correlations import KINDS, Correlation, layout
 from mpc.curves import CURVES, Curve, Table
 from mpc.errors import ConfigError
+from mpc.files import write_whole
 from mpc.ring import Bilinear
 
 from .dealer import InProcessDealer
-from .files import write_whole
 
 _FORMAT = "masked-bandits plan 1"
 

@@ -10,7 +10,6 @@ What no store can see by itself: all parties copied before the first use, or all
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import os
 from collections.abc import Callable
@@ -20,6 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from mpc.errors import ConfigError, StoreRefused
+from mpc.files import append
 
 from .directory import Directory, Manifest, deal
 from .material import Kind, Material, Standing, Used
@@ -98,9 +98,7 @@ class Store(Directory):
             raise self._refused("its cursor was deleted or replaced while it was in use")
         record = self.claim_record(block, finished=finished)
         try:
-            if os.write(self._log, record) < len(record):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            os.fdatasync(self._log)
+            append(self._log, record)
         except OSError as error:
             self.close()
             raise StoreRefused(

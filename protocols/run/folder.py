@@ -26,8 +26,8 @@ from pathlib import Path
 from typing import Any
 
 from mpc.errors import ConfigError
+from mpc.files import write_whole
 from mpc.prg import fresh_key
-from offline.files import write_whole
 
 from .checkpoint import Checkpoint, checkpoint_at, checkpoints, common, forget_all, forget_beyond
 from .kept import HOME_KEY, read_kept, write_kept, writing

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from mpc.errors import ConfigError
+from mpc.files import mac, write_whole
 from mpc.prg import KEY_BYTES, fresh_key
-from offline.files import mac, write_whole
 
 HOME_KEY = "home.key"
 _TAG = 66  # bytes: a line of its own behind the content

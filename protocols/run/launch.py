@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from mpc.errors import ConfigError
+from mpc.files import write_new
 from mpc.launch import launch as launch_processes
 from mpc.launch import own_command
 from mpc.ledger import Entry
@@ -25,7 +26,6 @@ from mpc.meter import Cost
 from mpc.net.transport import DEFAULT_TIMEOUT, check_timeout
 from mpc.prg import fresh_key
 from mpc.scratch import scratch_folder
-from offline.files import write_new
 
 from .dealer_process import REPORT, check_material, dealer_beside
 from .folder import (

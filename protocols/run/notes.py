@@ -21,7 +21,7 @@ from typing import IO
 import numpy as np
 
 from mpc.errors import ConfigError
-from offline.files import flush_folder, write_whole
+from mpc.files import flush_folder, write_whole
 
 from .kept import chained, key_of, read_kept, write_kept, writing
 

@@ -13,7 +13,7 @@ matplotlib.use("Agg")
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
-from offline.files import write_whole
+from mpc.files import write_whole
 
 
 @contextmanager

@@ -17,8 +17,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from mpc.files import flush_folder
 from mpc.ledger import Entry
-from offline.files import flush_folder
 
 from .folder import PICTURES
 from .kept import writing

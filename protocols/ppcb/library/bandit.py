@@ -33,8 +33,9 @@ from .arguments import ArgumentError
 from .fitting import settings_of
 from .place import Hosting, InOneProcess, OneEnd
 from .propensity import Propensity
-from .saved import load_parts, save_parts
+from .saved import load_parts
 from .service import Pay, Service
+from .turns import Turn, in_turn
 
 
 class Prediction(NamedTuple):
@@ -67,6 +68,9 @@ class PrivateContextualBandit:
     shares context and action again.
 
     Arms have numbers, from 0, that never change: `remove_arm` leaves a gap, `add_arm` takes the next new number.
+
+    Threads may share a bandit: a call begins when that of another thread has ended.  turn: held by it; hold it for
+    several calls that belong together.
     """
 
     def __init__(
@@ -89,6 +93,7 @@ class PrivateContextualBandit:
             settings = settings_of(n_arms, dim, eps, policy, alpha, ridge, bound, steps, parties)
             most = arguments.most_unpaid_of(most_unpaid)
             _service = Service(settings, InOneProcess.of(settings.owners, seed), most_unpaid=most)
+        self.turn = Turn()
         self._open: Service | None = _service
         self._hosting, self._settings = _service.hosting, _service.settings
 
@@ -142,6 +147,7 @@ class PrivateContextualBandit:
         return self._service.settings
 
     @property
+    @in_turn
     def unpaid(self) -> tuple[int, ...]:
         """The decisions that wait for a reward: the latest `most_unpaid` of those not paid."""
         return tuple(self._service.held.open)
@@ -166,6 +172,7 @@ class PrivateContextualBandit:
         """All rounds, bytes and seconds so far."""
         return replace(self._hosting.meter.total)
 
+    @in_turn
     def predict(
         self, contexts: Any, eligible: Sequence[int] | None = None, *, reveal_propensity: bool = False
     ) -> Prediction:
@@ -195,6 +202,7 @@ class PrivateContextualBandit:
         arm = None if arms is None else int(arms[0])
         return Prediction(arm, Propensity(float(low[0]), float(high[0])), int(decisions[0]))
 
+    @in_turn
     def learn(
         self,
         context: Any = None,
@@ -232,6 +240,7 @@ class PrivateContextualBandit:
         arguments.places_of(actions[said], self.arms)
         service.learn_open(decisions, said, Pay(actions, arguments.rewards_of(reward, len(found))))
 
+    @in_turn
     def partial_fit(self, decisions: Any, rewards: Any, contexts: Any) -> None:
         """Learn from logged rows: the arms that were pulled (rows,), rewards (rows,) and contexts (rows, dim).
 
@@ -251,14 +260,17 @@ class PrivateContextualBandit:
         arguments.places_of(actions, self.arms)
         service.learn_given(rows, Pay(actions, arguments.rewards_of(rewards, len(rows))))
 
+    @in_turn
     def forget(self, decision_id: Any) -> None:
         """Let go of decisions that will never be paid."""
         self._service.forget(arguments.whole_numbers(decision_id, None, "decision ids").tolist())
 
+    @in_turn
     def add_arm(self) -> int:
         """A new arm of which nothing is known, P = I / ridge and w = 0; its number."""
         return self._service.add_arm()
 
+    @in_turn
     def remove_arm(self, arm: int) -> None:
         """Forget an arm and what was learned of it; rewards of it that are still to come change nothing."""
         (place,) = arguments.places_of(arguments.whole_number(arm, "arm"), self.arms)
@@ -266,6 +278,7 @@ class PrivateContextualBandit:
             raise ArgumentError("a bandit chooses between at least 2 arms: add another before this one is removed")
         self._service.held.remove_arm(int(place))
 
+    @in_turn
     def extend(self, steps: int) -> None:
         """Let so many contexts be learned from in all, more than before; nothing that was learned changes.
 
@@ -273,6 +286,7 @@ class PrivateContextualBandit:
         """
         self._service.extend(arguments.whole_number(steps, "steps"))
 
+    @in_turn
     def save(self, folder: str | Path) -> None:
         """Write, for each party here, a file with its own shares and what is public, that only this user can read.
 
@@ -280,25 +294,32 @@ class PrivateContextualBandit:
         puller, so that each can be given to its owner; whoever has all of them has everything.  No seed is among them,
         and in one process the shares are made afresh for the files, so that they follow from none.  The coins of a
         seeded bandit do: who guesses the seed can tell exploring decisions from greedy ones.
-        On a network all parties save at the same point, and the first time agree on a name for the bandit, in a round.
+
+        A crash leaves this save or the one before.  From now on each call that tells something adds a line to a journal
+        beside the files, here and in any other folder that this object was saved to or loaded from, before it tells.
+        On a network all parties save at the same point; it takes 2 rounds.
         """
-        service, path = self._service, arguments.folder_of(folder)
-        service.agree_on_name()
-        save_parts(path, service.held, service.settings, self._hosting)
+        self._service.save(arguments.folder_of(folder))
 
     @classmethod
     def load(
         cls, folder: str | Path, *, seed: int | None = None, session: Session | None = None
     ) -> PrivateContextualBandit:
-        """The bandit as it was saved last; with a network's session, this party's end.  Dealt keys are fresh again."""
+        """The bandit as it was saved last; with a network's session, this party's end.  Dealt keys are fresh again.
+
+        What was told after that save counts, and its decisions' numbers are not given again.  On a network, in 2
+        rounds, the parties agree on the last save that all of them have.  One object goes on with a save: of two,
+        the second that would tell something is refused.
+        """
         end = None if session is None else OneEnd(session)
-        kept = load_parts(arguments.folder_of(folder), None if end is None else end.hosted)
+        kept, journals = load_parts(arguments.folder_of(folder), session)
         hosting: Hosting = InOneProcess.of(kept.parties, seed) if end is None else end
         if hosting.parties != kept.parties:
             raise ConfigError(f"{folder} is of {kept.parties} parties, this session has {hosting.parties}")
-        kept.resume(hosting, session)
-        return cls._of(Service(kept.settings, hosting, kept.held))
+        kept.resume(hosting)
+        return cls._of(Service(kept.settings, hosting, kept.held, journals=journals))
 
+    @in_turn
     def plan(
         self, contexts: int = 1, eligible: Sequence[int] | None = None, *, reveal_propensity: bool = False
     ) -> Plan:
@@ -329,6 +350,7 @@ class PrivateContextualBandit:
         """The coins of every predict since this object was made, in order, for a plaintext twin; needs a seed."""
         return self._service.coins()
 
+    @in_turn
     def close(self) -> None:
         """Let go of all shares; a network's session stays open for whoever opened it."""
         self._open = None

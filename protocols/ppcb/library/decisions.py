@@ -80,17 +80,20 @@ class Holdings:
         self.arms = tuple(arm for at, arm in enumerate(self.arms) if at != place)
         self.calls += 1
 
-    def keep(self, x: np.ndarray, o: np.ndarray, pulled: np.ndarray | None) -> np.ndarray:
-        """Open a decision for each context of (hosted, 1, contexts, ...) shares; gives their numbers."""
-        for at in range(x.shape[2]):
+    def number(self, contexts: int) -> np.ndarray:
+        """Numbers for so many decisions, which none has had or will have, even if these come to nothing."""
+        first, self.next_decision = self.next_decision, self.next_decision + contexts
+        return np.arange(first, self.next_decision)
+
+    def keep(self, numbers: np.ndarray, x: np.ndarray, o: np.ndarray, pulled: np.ndarray | None) -> None:
+        """Open a decision for each context of (hosted, 1, contexts, ...) shares."""
+        for at, number in enumerate(numbers.tolist()):
             arm = None if pulled is None else int(pulled[at])
             row = slice(at, at + 1)  # copied: a view would keep the whole call's shares as long as its last decision
             own = OpenDecision(self.arms, x[:, :, row].copy(), o[:, :, row].copy(), arm)
-            self.open[self.next_decision + at] = own
-        first, self.next_decision = self.next_decision, self.next_decision + x.shape[2]
+            self.open[number] = own
         for oldest in list(islice(self.open, max(0, len(self.open) - self.most_unpaid))):
             del self.open[oldest]
-        return np.arange(first, self.next_decision)
 
     def find(self, decisions: Sequence[int]) -> list[OpenDecision]:
         """The open decisions of these numbers, each named once."""
@@ -101,9 +104,9 @@ class Holdings:
                 raise ArgumentError(f"there is no decision {decision}: {given}")
             if decision not in self.open or decision in seen:
                 raise ArgumentError(
-                    f"decision {decision} was learned from or forgotten already, or is older than the "
-                    f"{self.most_unpaid:,} that are kept for a reward (most_unpaid): each is paid once; for another "
-                    "reward give its context and action without decision_id"
+                    f"decision {decision} was learned from or forgotten already, or lost with what came after a save, "
+                    f"or is older than the {self.most_unpaid:,} that are kept for a reward (most_unpaid): each is paid "
+                    "once; for another reward give its context and action without decision_id"
                 )
             seen.add(decision)
         return [self.open[decision] for decision in decisions]

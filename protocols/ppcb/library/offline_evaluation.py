@@ -69,9 +69,10 @@ def evaluate_offline(
             raise ConfigError("a log is replayed where all parties and the puller are: not on a party's end")
         arms, decisions = np.asarray(told.arm), np.asarray(told.decision_id)
         hit = arms == rows.arms
-        bandit.ledger.record(
-            EVERYONE, "whether the logged arm was chosen", len(rows), "only those rows are learned from"
-        )
+        with bandit.turn:
+            bandit._service.disclose(
+                EVERYONE, "whether the logged arm was chosen", len(rows), "only those rows are learned from"
+            )
         if not hit.all():
             bandit.forget(decisions[~hit])
         if hit.any():

@@ -1,9 +1,11 @@
 """The library's bandit on disk: a checkpoint for each party with its own shares, and one with what the puller knows.
 
     folder/party-p/checkpoint-n.npz     party p's shares, and what is public
+    folder/party-p/journal              what was told, also after the save
     folder/puller/checkpoint-n.npz      the arms of decisions that are not paid yet
 
-n counts what was done, so that the files of one save have one number.  A folder belongs to one bandit.
+n counts what was done.  The files of one save have one number and one stamp, drawn for it; only a save that every home
+has counts, and it stays until a later one is whole everywhere.  A folder belongs to one bandit.
 
 Where all parties are in one process, the shares that are written are made afresh: masks of a bandit with a seed follow
 from it, and a party that guessed it would else know the others' rows.
@@ -11,6 +13,9 @@ from it, and a party that guessed it would else know the others' rows.
 
 from __future__ import annotations
 
+import hashlib
+import json
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -19,14 +24,16 @@ from typing import Any
 import numpy as np
 
 from mpc.errors import ConfigError
-from mpc.ledger import Entry
+from mpc.files import flush_folder
 from mpc.meter import Cost
 from mpc.prg import Prg, fresh_key
 from mpc.session import Session
 
 from ...run.checkpoint import Checkpoint, checkpoint_at, checkpoints
 from ..settings import Settings
+from .calls import said_by_all
 from .decisions import Holdings, OpenDecision
+from .journal import Journal, Told, greatest
 from .place import Hosting
 
 _KIND = "library bandit"
@@ -35,100 +42,130 @@ _PULLER = "puller"
 
 @dataclass(frozen=True)
 class Kept:
-    """What was read back."""
+    """What was read back.  told: whatever any party knows to be told, after this save too."""
 
     parties: int
     settings: Settings
     held: Holdings
-    ledger: tuple[Entry, ...]
+    told: Told
     cost: Cost
 
-    def resume(self, hosting: Hosting, session: Session | None) -> None:
-        """Ledger and costs go on; parties of a network that loaded different saves find out in the next round."""
-        for entry in self.ledger:
+    def resume(self, hosting: Hosting) -> None:
+        """Ledger and costs go on."""
+        for entry in self.told.ledger:
             hosting.ledger.record(entry.role, entry.what, entry.count, entry.why)
         hosting.meter.add(self.cost)
-        if session is not None and session.trail is not None:
-            session.trail.note("library", "load", self.held.name, self.held.calls)
 
 
-def save_parts(folder: Path, held: Holdings, settings: Settings, hosting: Hosting) -> None:
-    """Write all files of this process, for a bandit that has a name.
-
-    In one process a save counts as a call: fresh shares of one state in files of one number would not fit together if
-    the process died between them.
-    """
-    held.calls += hosting.whole
-    arrays = _arrays(held, settings.dim)
+def save_parts(
+    folder: Path, held: Holdings, settings: Settings, hosting: Hosting, session: Session, journals: dict[Path, Journal]
+) -> None:
+    """Write all files of this process, in a call of its own; the folder's journal is added to `journals`."""
+    arrays, told = _arrays(held, settings.dim), Told(held.next_decision, tuple(hosting.ledger))
     if hosting.whole:
         arrays = {key: _shared_afresh(rows) for key, rows in arrays.items()}
-    homes = {
+    parts = {
         folder / f"party-{party}": {key: rows[at : at + 1] for key, rows in arrays.items()}
         for at, party in enumerate(hosting.hosted)
     }
-    _check_homes(homes, held, whole=hosting.whole)
-    public: dict[str, Any] = {
-        "kind": _KIND, "name": held.name, "parties": hosting.parties, "settings": settings.as_json(),
-        "arms": list(held.arms), "next_arm": held.next_arm, "next_decision": held.next_decision,
-        "learned": held.learned, "unrefreshed": held.unrefreshed, "most_unpaid": held.most_unpaid,
-        "open": [[number, list(decision.arms)] for number, decision in held.open.items()],
-        "ledger": [asdict(entry) for entry in hosting.ledger], "cost": asdict(hosting.meter.total),
-    }  # fmt: skip
-    parts = dict(homes)
     if hosting.whole:
         parts[folder / _PULLER] = {"pulled": np.array([each.pulled for each in held.open.values()], np.int64)}
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        homes = {home: _opened(home) for home in parts}
+        said = _said(session, homes)
+        stamp = hashlib.blake2b("".join(each["word"] for each in said).encode(), digest_size=8).hexdigest()
+        held.name = held.name or stamp
+        journal = journals.get(folder.resolve()) or Journal(next(iter(homes)))
+        known = greatest([told, *(Told.read(each["told"]) for each in said)])
+        _make_room(homes, held, max(_common(said), default=(-1, ""))[0], later=journal.changed or known != told)
+        journals[folder.resolve()] = journal
+        journal.begin(told)
+        public: dict[str, Any] = {
+            "kind": _KIND, "name": held.name, "stamp": stamp, "parties": hosting.parties,
+            "settings": settings.as_json(), "arms": list(held.arms), "next_arm": held.next_arm,
+            "learned": held.learned, "unrefreshed": held.unrefreshed, "most_unpaid": held.most_unpaid,
+            "open": [[number, list(decision.arms)] for number, decision in held.open.items()],
+            **asdict(told), "cost": asdict(hosting.meter.total),
+        }  # fmt: skip
         for home, own in parts.items():
             Checkpoint(held.calls, {**public, "role": home.name}, own).save(home)
     except OSError as error:
         raise ConfigError(f"{error.filename or folder}: {error.strerror}: save into a folder of your own") from error
 
 
-def load_parts(folder: Path, hosted: Sequence[int] | None) -> Kept:
-    """The last save of which the files of all roles are here: of one party, or of all and the puller."""
-    if hosted is None:
-        parties = len(list(folder.glob("party-*")))
-        roles = [f"party-{party}" for party in range(parties)]
-        wanted = [*roles, _PULLER] if roles else []
-    else:
-        wanted = roles = [f"party-{party}" for party in hosted]
-    common = set.intersection(*(set(_numbered(folder / role)) for role in wanted)) if wanted else set()
-    if not common:
-        raise ConfigError(f"{folder} holds no bandit with a file for every party: load a folder that `save` wrote")
-    done = max(common)
-    read = {role: Checkpoint.load(checkpoint_at(folder / role, done)) for role in wanted}
+def load_parts(folder: Path, session: Session | None) -> tuple[Kept, dict[Path, Journal]]:
+    """The last save of which every home has its file: all are here, or each party of a network says what it has."""
+    hosted = range(len(list(folder.glob("party-*")))) if session is None else session.hosted
+    roles = [f"party-{party}" for party in hosted]
+    homes = {folder / role: _saves(folder / role) for role in (*roles, *([] if session else [_PULLER]))}
+    said = _said(session, homes)
+    if not roles or not (common := _common(said)):
+        stand = ", ".join(f"{each['role']} has {_listed(each['saves'])}" for each in said)
+        raise ConfigError(
+            f"{folder} holds no bandit with a file for every party ({stand}): load a folder that `save` wrote, or put "
+            "back what is missing"
+        )
+    done, _ = max(common)
+    read = {home.name: saves[done] for home, saves in homes.items()}
     first = read[roles[0]]
     for role, one in read.items():
         if one.facts.get("kind") != _KIND or one.facts.get("role") != role or _public(one) != _public(first):
             raise ConfigError(f"{checkpoint_at(folder / role, done)} is not of this bandit and role: put its own back")
     try:
-        return _kept(first, [read[role] for role in roles], read.get(_PULLER), hosted is None)
+        told = greatest([Told.read(first.facts), *(Told.read(each["told"]) for each in said)])
+        kept = _kept(first, [read[role] for role in roles], read.get(_PULLER), told)
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise ConfigError(f"the files in {folder} do not fit together: load another save") from error
+    return kept, {folder.resolve(): Journal(folder / roles[0])}
 
 
-def _check_homes(homes: Mapping[Path, Mapping[str, np.ndarray]], held: Holdings, *, whole: bool) -> None:
-    """Refuse folders of another bandit or of a later state; where all parties are here, drop half a save."""
-    kept = {home: _numbered(home) for home in homes}
-    complete = set.intersection(*(set(paths) for paths in kept.values()))
-    for home, paths in kept.items():
-        for number, path in paths.items():
-            older = Checkpoint.load(path)
-            same = not whole and number == held.calls and _same(older.arrays, homes[home])
-            later = number >= held.calls and not same and (number in complete or not whole)
-            if older.facts.get("name") != held.name or later:
-                raise ConfigError(
-                    f"{home} holds another bandit, or a later state of this one: save into another folder"
-                )
-    for paths in kept.values() if whole else ():
-        for number, path in paths.items():
-            if number >= held.calls:
-                path.unlink()
+def _opened(home: Path) -> dict[int, Checkpoint]:
+    """The saves of a home that is there from now on; their names are on disk before anybody counts on them."""
+    home.mkdir(exist_ok=True)
+    flush_folder(home)
+    return _saves(home)
 
 
-def _numbered(home: Path) -> dict[int, Path]:
-    return {int(path.stem.split("-")[1]): path for path in checkpoints(home)}
+def _saves(home: Path) -> dict[int, Checkpoint]:
+    return {(kept := Checkpoint.load(path)).done: kept for path in checkpoints(home)}
+
+
+def _said(session: Session | None, homes: Mapping[Path, Mapping[int, Checkpoint]]) -> list[dict[str, Any]]:
+    """What each home has: of those here, or of every party of a network."""
+    own = [
+        {
+            "role": home.name, "saves": [[done, kept.facts.get("stamp")] for done, kept in saves.items()],
+            "told": asdict(Journal(home).told()), "word": secrets.token_hex(8),
+        }
+        for home, saves in homes.items()
+    ]  # fmt: skip
+    if session is None or len(session.hosted) == session.parties:
+        return own
+    return [json.loads(text) for text in session.run(said_by_all(json.dumps(own[0]).encode()))]
+
+
+def _common(said: Sequence[Mapping[str, Any]]) -> set[tuple[int, str]]:
+    """Numbers and stamps of the saves that every home has."""
+    return set.intersection(*({tuple(save) for save in each["saves"]} for each in said))
+
+
+def _make_room(homes: Mapping[Path, Mapping[int, Checkpoint]], held: Holdings, last: int, *, later: bool) -> None:
+    """Drop all but the last save that every home has; without one, those that would seem later than this one is.
+
+    Refuse homes of another bandit or of a later state.
+    """
+    for home, saves in homes.items():
+        if later or last >= held.calls or any(kept.facts.get("name") != held.name for kept in saves.values()):
+            raise ConfigError(f"{home} holds another bandit, or a later state of this one: save into another folder")
+    for home, saves in homes.items():
+        for done in saves:
+            if done != last and (last >= 0 or done >= held.calls):
+                checkpoint_at(home, done).unlink()
+
+
+def _listed(saves: Sequence[Sequence[Any]]) -> str:
+    return " and ".join(f"save {done} ({stamp})" for done, stamp in saves) or "none"
 
 
 def _shared_afresh(rows: np.ndarray) -> np.ndarray:
@@ -150,10 +187,10 @@ def _arrays(held: Holdings, dim: int) -> dict[str, np.ndarray]:
     }
 
 
-def _kept(first: Checkpoint, parts: list[Checkpoint], puller: Checkpoint | None, whole: bool) -> Kept:
+def _kept(first: Checkpoint, parts: list[Checkpoint], puller: Checkpoint | None, told: Told) -> Kept:
     facts = first.facts
     settings, arms = Settings.from_json(facts["settings"]), tuple(facts["arms"])
-    if whole and len(parts) != facts["parties"]:
+    if puller is not None and len(parts) != facts["parties"]:
         raise ConfigError(
             f"the bandit has {facts['parties']} parties, files of {len(parts)} are here: bring all of them"
         )
@@ -170,15 +207,10 @@ def _kept(first: Checkpoint, parts: list[Checkpoint], puller: Checkpoint | None,
         opened[number] = OpenDecision(tuple(then), x[:, index].reshape(len(parts), 1, 1, settings.dim), own, pulled)
         at += len(then)
     held = Holdings(
-        regressions, arms, facts["next_arm"], facts["most_unpaid"], facts["unrefreshed"], facts["next_decision"],
+        regressions, arms, facts["next_arm"], facts["most_unpaid"], facts["unrefreshed"], told.next_decision,
         facts["learned"], first.done, facts["name"], opened,
     )  # fmt: skip
-    ledger = tuple(Entry(**entry) for entry in facts["ledger"])
-    return Kept(facts["parties"], settings, held, ledger, Cost(**facts["cost"]))
-
-
-def _same(one: Mapping[str, np.ndarray], other: Mapping[str, np.ndarray]) -> bool:
-    return all(np.array_equal(one[name], other[name]) for name in other)
+    return Kept(facts["parties"], settings, held, told, Cost(**facts["cost"]))
 
 
 def _public(checkpoint: Checkpoint) -> dict[str, Any]:

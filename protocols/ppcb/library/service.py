@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,8 +18,7 @@ from bandits.linear import Choice
 from mpc.client import ClientProgram
 from mpc.errors import ConfigError, RangeError
 from mpc.ledger import EVERYONE
-from mpc.prg import Prg, fresh_key
-from mpc.rounds import Open, Rounds, labelled
+from mpc.rounds import labelled
 from mpc.session import Session
 from mpc.share import Share
 
@@ -30,7 +31,9 @@ from . import fitting
 from .arguments import ArgumentError, check_arms
 from .calls import Hear, Say, choose, learn_from, payer_client, puller_client
 from .decisions import Holdings
+from .journal import Journal, Told
 from .place import Hosting, InOneProcess
+from .saved import save_parts
 
 _COMPARISONS = 300_000  # at once, of all parties here: some GB
 
@@ -49,9 +52,10 @@ class Service:
     """Shares of one bandit in this process, and the calls that use them."""
 
     def __init__(
-        self, settings: Settings, hosting: Hosting, held: Holdings | None = None, *, most_unpaid: int = 1
-    ) -> None:
-        self._settings, self.hosting = settings, hosting
+        self, settings: Settings, hosting: Hosting, held: Holdings | None = None, *, most_unpaid: int = 1,
+        journals: Mapping[Path, Journal] | None = None,
+    ) -> None:  # fmt: skip
+        self._settings, self.hosting, self._journals = settings, hosting, dict(journals or {})
         session = hosting.session({}, 0 if held is None else held.calls)
         self.held = held or Holdings.start(session, settings, most_unpaid)
         self._coins: list[tuple[int, tuple[Any, ...]]] = []
@@ -88,16 +92,18 @@ class Service:
         clients = {PULLER: puller, PAYER: payer_client([])}
         places = None if eligible is None else eligible.tolist()
         session = self._call(clients, "predict", len(rows), held.arms, places, propensity)
-        x = self._shared(session, rows)
+        x, numbers = self._shared(session, rows), held.number(len(rows))
         program = choose(
             session, self._state(session), x, settings,
             arms=np.array(held.arms), eligible=eligible, propensity=propensity,
         )  # fmt: skip
-        o = session.run(labelled(session, "predict", program))
+        with self._journaled():
+            o = session.run(labelled(session, "predict", program))
         if isinstance(self.hosting, InOneProcess) and isinstance(self.hosting.dealer, MeteredDealer):
             self._coins.append((held.calls, tuple(self.hosting.dealer.coin_items)))
         arms, ties = heard[0] if heard else (None, None)
-        return held.keep(x.words, o.words, arms), arms, ties
+        held.keep(numbers, x.words, o.words, arms)
+        return numbers, arms, ties
 
     def learn_open(self, decisions: Sequence[int], said: np.ndarray, pay: Pay | None) -> None:
         """Learn from open decisions.  said: of which the puller shares the one-hot, since it pulled another arm."""
@@ -110,7 +116,7 @@ class Service:
             o = Share(session, np.concatenate([held.one_hot(decision) for decision in found[part]], axis=2), 0)
             if said[part].any():
                 what, why = "that a decision was overridden", "another arm was pulled than predicted"
-                self.hosting.ledger.record(EVERYONE, what, int(said[part].sum()), why)
+                self.disclose(EVERYONE, what, int(said[part].sum()), why)
             self._learn(session, x, o, said[part])
             held.forget(decisions[part])
 
@@ -147,12 +153,15 @@ class Service:
         self.held.words["table"] = table.rescale(longer.state_bits).words
         self._settings = longer
 
-    def agree_on_name(self) -> str:
-        """A word that is the same for all parties and for no other bandit: the sum of what each drew."""
-        if self.held.name is None:
-            session = self._call({}, "name")
-            self.held.name = f"{int(session.run(_common_word(len(session.hosted)))):016x}"
-        return self.held.name
+    def save(self, folder: Path) -> None:
+        """Write what is held here; from now on what is told is noted there too."""
+        session = self._call({}, "save")
+        save_parts(folder, self.held, self.settings, self.hosting, session, self._journals)
+
+    def disclose(self, role: str, what: str, count: int, why: str) -> None:
+        """Count, and note beside the saves, what is told in another way than by a Reveal."""
+        with self._journaled():
+            self.hosting.ledger.record(role, what, count, why)
 
     def coins(self) -> Iterator[Choice]:
         """Those of every predict, in order; ConfigError without a seed."""
@@ -164,6 +173,16 @@ class Service:
             for call, items in list(self._coins)
             for choice in choices(dealer.coin_key, items, range(call, call + 1))
         )
+
+    def _journaled(self) -> AbstractContextManager[None]:
+        """What is told in this block is noted beside the saves before it leaves."""
+
+        def note() -> None:
+            told = Told(self.held.next_decision, tuple(self.hosting.ledger))
+            for journal in self._journals.values():
+                journal.append(told)
+
+        return self.hosting.ledger.watched(note)
 
     def _learn(self, session: Session, x: Share, o: Share, said: np.ndarray) -> None:
         held, state, settings = self.held, self._state(session), replace(self.settings, batch=len(said))
@@ -212,10 +231,6 @@ class Service:
         if count > size and not self.hosting.whole:
             raise ArgumentError(f"on a network at most {size} contexts are learned from in a call: make several")
         return [slice(start, start + size) for start in range(0, count, size)]
-
-
-def _common_word(hosted: int) -> Rounds[np.ndarray]:
-    return (yield Open(Prg(fresh_key()).words((hosted,))))
 
 
 def _note(session: Session, *facts: object) -> None:

@@ -5,6 +5,7 @@ No process is started here; SAMBA is the example.
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -201,6 +202,14 @@ def test_damaged_facts_of_a_run_are_refused(tmp_path: Path) -> None:
         (keep / "run.json").write_bytes(spoilt)
         with pytest.raises(ConfigError, match=r"run\.json is damaged, .*: put it back, or discard the run with --over"):
             prepared(rising(4), SETTINGS, Keep(keep, resume=True), tmp_path / "two")
+
+
+def test_the_keys_of_a_run_are_on_disk_before_it_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flushed: list[Path] = []
+    monkeypatch.setattr(os, "fsync", lambda file: flushed.append(Path(os.readlink(f"/proc/self/fd/{file}"))))
+    begin(PROGRAM, tmp_path, material=False)
+    assert {"coin.key", "seeds.key"} <= {path.name.removesuffix(".new") for path in flushed}
+    assert flushed[-1] == tmp_path, "their names too"
 
 
 def test_nothing_half_written_outlives_a_run(tmp_path: Path) -> None:

@@ -10,13 +10,15 @@ import numpy as np
 import pytest
 
 from mpc.client import serve
-from mpc.errors import ConfigError, Desync, OutOfMaterial
+from mpc.errors import ConfigError, Desync, OutOfMaterial, PeerLost
 from mpc.net.joining import listen
 from mpc.net.tcp import Tcp, TcpClient
 from mpc.session import Session
 from offline import Store, StoreSource, deal
 from protocols.ppcb import Hear, PrivateContextualBandit, Say, payer_client, puller_client
+from protocols.ppcb.library.journal import Journal
 from protocols.ppcb.player import split
+from protocols.run.checkpoint import Checkpoint
 from tests.parties.threads import TOKEN, over_tcp, side_by_side, values
 
 from .runs import CLOSE, X, made, regressions, taught
@@ -134,6 +136,94 @@ def test_dealt_material_follows_the_plan_of_a_cycle(tmp_path: Path) -> None:
     bandits = values(side_by_side(*calls)[:2])
     arms = np.concatenate(heard)
     assert np.abs(regressions(*bandits) - taught(X[:4], arms, np.array([1.0, 0.0, 0.5, 1.0]))).max() < CLOSE
+
+
+class Killed(BaseException):
+    """In place of a kill: nothing catches it."""
+
+
+def lived(folder: Path, row: int) -> tuple[list[Any], list[list[int]], list[int]]:
+    """A session of two parties: load what was saved, if anything, predict two contexts, learn from a row, save.
+
+    Gives the regressions at its beginning, each party's numbers of the decisions, and what its ledger counts then.
+    """
+    tables: dict[int, Any] = {}
+    numbers: dict[int, list[int]] = {}
+    counts: dict[int, int] = {}
+
+    def party(session: Session) -> None:
+        me = session.hosted[0]
+        own, home = split(X, 2)[me], folder / str(me)
+        loaded = home.exists()
+        bandit = (
+            PrivateContextualBandit.load(home, session=session)
+            if loaded
+            else PrivateContextualBandit.over(session, **ENDS)
+        )
+        tables[me] = regressions(bandit)
+        numbers[me] = bandit.predict(own[row : row + 2]).decision_id.tolist()
+        counts[me] = next(iter(bandit.ledger)).count
+        bandit.learn(own[row])
+        bandit.save(home)
+
+    clients = {
+        "puller": lambda: puller_client([Hear(2), Say([1], range(4))], lambda *_: None),
+        "payer": lambda: payer_client([1.0]),
+    }
+    ended = over_tcp(2, party, clients=clients)
+    assert all(one.error is None or isinstance(one.error, (Killed, PeerLost)) for one in ended), ended
+    return [tables[me] for me in (0, 1)], [numbers[me] for me in (0, 1)], [counts[me] for me in (0, 1)]
+
+
+def kill_party_1(place: str, patched: pytest.MonkeyPatch) -> None:
+    """At this place inside its save."""
+
+    def dying(real: Callable[..., Any], home: Callable[..., Path], before: str, after: str) -> Callable[..., Any]:
+        def call(*given: Any) -> Any:
+            own = home(*given).parent.name == "1"
+            if own and place == before:
+                raise Killed
+            result = real(*given)
+            if own and place == after:
+                raise Killed
+            return result
+
+        return call
+
+    begin = dying(Journal.begin, lambda journal, _: journal._path.parent, "before the journal", "after the journal")
+    save = dying(Checkpoint.save, lambda _, home: home, "before the file", "after the file")
+    patched.setattr(Journal, "begin", begin)
+    patched.setattr(Checkpoint, "save", save)
+
+
+def test_parties_go_on_from_the_last_save_that_all_have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever one of them was killed in; with all that any of them knows to be told."""
+    places = ["", "before the journal", "after the journal", "before the file", "after the file", "before the file", ""]
+    whole: list[int] = []
+    for row, place in enumerate([*places, ""]):
+        with monkeypatch.context() as patched:
+            kill_party_1(place, patched)
+            tables, numbers, counts = lived(tmp_path, row)
+        expected = taught(X[whole], np.ones(len(whole), np.int64), np.ones(len(whole)))
+        assert np.abs(sum(tables) - expected).max() < CLOSE, place
+        assert numbers == [[2 * row, 2 * row + 1]] * 2 and counts == [2 * row + 2] * 2
+        whole += [row] if place in ("", "after the file") else []
+
+
+def test_the_greatest_count_of_any_party_holds(tmp_path: Path) -> None:
+    """Party 0 crashed before it noted what party 1 had noted; and lost its journal altogether."""
+    lived(tmp_path, 0)
+    for me in (0, 1):
+        (journal,) = tmp_path.glob(f"{me}/party-{me}/journal")
+        if me == 1:
+            line = journal.read_bytes()
+            journal.write_bytes(
+                line + line.replace(b'"next_decision": 2', b'"next_decision": 7').replace(b": 2,", b": 9,")
+            )
+        else:
+            journal.unlink()
+    _, numbers, counts = lived(tmp_path, 1)
+    assert numbers == [[7, 8]] * 2 and counts == [11] * 2
 
 
 def test_a_session_of_all_parties_needs_no_end(simulate: Callable[..., Session]) -> None:

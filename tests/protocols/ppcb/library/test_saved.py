@@ -12,13 +12,15 @@ import pytest
 
 from mpc.errors import ConfigError
 from protocols.ppcb import PrivateContextualBandit
+from protocols.run.checkpoint import Checkpoint
 
 from .runs import CLOSE, OUTCOMES, X, made, regressions, saved
 
 
 def test_a_loaded_bandit_goes_on_as_the_saved_one(tmp_path: Path) -> None:
-    first = saved(tmp_path)
-    second = PrivateContextualBandit.load(tmp_path, seed=5)
+    first = saved(tmp_path / "first")
+    shutil.copytree(tmp_path / "first", tmp_path / "second")
+    second = PrivateContextualBandit.load(tmp_path / "second", seed=5)
     assert list(second.ledger) == list(first.ledger) and second.cost == first.cost
     assert (second.arms, second.unpaid, second.learned) == (first.arms, first.unpaid, first.learned)
     outcomes = []
@@ -28,10 +30,10 @@ def test_a_loaded_bandit_goes_on_as_the_saved_one(tmp_path: Path) -> None:
         outcomes.append((bandit.predict(X[40:60]).arm.tolist(), bandit.add_arm()))
     assert outcomes[0] == outcomes[1]
     assert np.abs(regressions(first) - regressions(second)).max() < CLOSE
-    second.save(tmp_path)
-    assert PrivateContextualBandit.load(tmp_path).unpaid == (3, *range(5, 25))
+    second.save(tmp_path / "second")
+    assert PrivateContextualBandit.load(tmp_path / "second").unpaid == (3, *range(5, 25))
     with pytest.raises(ConfigError, match="later state"):
-        first.save(tmp_path)
+        first.save(tmp_path / "second")
 
 
 def test_a_party_file_holds_that_partys_shares_alone(tmp_path: Path) -> None:
@@ -66,30 +68,66 @@ def test_no_file_follows_from_the_seed(tmp_path: Path) -> None:
         assert (first[party] != second[party]).all() and (first[party] != held[party]).all()
 
 
-def cut_short(bandit: PrivateContextualBandit, folder: Path, *, calls: int) -> None:
-    """Save after so many calls, and die after party 0's file."""
-    bandit._service.held.calls += calls
-    bandit.save(folder)
-    for role in ("party-1", "puller"):
-        sorted((folder / role).glob("*.npz"))[-1].unlink()
+class Killed(BaseException):
+    """In place of a kill: nothing catches it."""
 
 
-def test_half_a_save_is_dropped_and_another_state_is_not_written_over(tmp_path: Path) -> None:
-    first = saved(tmp_path)
-    second = PrivateContextualBandit.load(tmp_path)
-    cut_short(first, tmp_path, calls=0)
+def dies(bandit: PrivateContextualBandit, folder: Path, monkeypatch: pytest.MonkeyPatch, *, files: int) -> None:
+    """Save, and die after so many files."""
+    save, left = Checkpoint.save, iter(range(files))
+
+    def saving(checkpoint: Checkpoint, home: Path) -> Path:
+        if next(left, None) is None:
+            raise Killed
+        return save(checkpoint, home)
+
+    with monkeypatch.context() as patched, pytest.raises(Killed):
+        patched.setattr(Checkpoint, "save", saving)
+        bandit.save(folder)
+
+
+@pytest.mark.parametrize("files", [1, 2])
+def test_no_chain_of_crashes_in_save_destroys_a_bandit(
+    files: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = regressions(saved(tmp_path))
+    for work in range(4):
+        bandit = PrivateContextualBandit.load(tmp_path)
+        assert (regressions(bandit) == whole).all()
+        assert [entry.count for entry in bandit.ledger] == [5 + work]
+        for _ in range(work):
+            bandit.partial_fit([1], [1.0], X[0])
+        bandit.predict(X[work])
+        dies(bandit, tmp_path, monkeypatch, files=files)
+    bandit = PrivateContextualBandit.load(tmp_path)
+    bandit.learn(decision_id=1, reward=1.0)
+    bandit.save(tmp_path)
+    again = PrivateContextualBandit.load(tmp_path)
+    assert (regressions(again) == regressions(bandit)).all() and again.unpaid == (0, 2, 3, 4)
+    assert again.predict(X[9]).decision_id == 9
+
+
+def test_files_of_two_saves_with_one_number_are_not_put_together(tmp_path: Path) -> None:
+    """Two processes came to the same number in other ways, and a home was put back from a copy."""
+    saved(tmp_path / "one")
+    shutil.copytree(tmp_path / "one", tmp_path / "two")
+    for name, reward in (("one", 1.0), ("two", 0.0)):
+        bandit = PrivateContextualBandit.load(tmp_path / name)
+        bandit.learn(decision_id=0, reward=reward)
+        bandit.save(tmp_path / name)
+    last = sorted((tmp_path / "two" / "party-1").glob("*.npz"))[-1]
+    shutil.copy(last, tmp_path / "one" / "party-1" / last.name)
+    assert PrivateContextualBandit.load(tmp_path / "one").unpaid == (0, 1, 2, 3, 4), "the save before, which is whole"
+
+
+def test_another_state_is_not_written_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dies(saved(tmp_path), tmp_path, monkeypatch, files=1)
+    second, third = PrivateContextualBandit.load(tmp_path), PrivateContextualBandit.load(tmp_path)
     second.learn(decision_id=0, reward=1.0)
     second.save(tmp_path)
-    again = PrivateContextualBandit.load(tmp_path)
-    assert again.learned == 21 and np.abs(regressions(again) - regressions(second)).max() == 0
-    third = PrivateContextualBandit.load(tmp_path)
-    third.save(tmp_path)
-    cut_short(third, tmp_path, calls=3)
-    again = PrivateContextualBandit.load(tmp_path)
-    cut_short(again, tmp_path, calls=0)
-    assert np.abs(regressions(PrivateContextualBandit.load(tmp_path)) - regressions(third)).max() == 0
+    assert (regressions(PrivateContextualBandit.load(tmp_path)) == regressions(second)).all()
     with pytest.raises(ConfigError, match="later state"):
-        second.save(tmp_path)
+        third.save(tmp_path)
 
 
 def _cut(folder: Path) -> None:
@@ -119,7 +157,7 @@ def _foreign(folder: Path) -> None:
         (_cut, "damaged"),
         (_flipped, "damaged"),
         (_swapped, "party-1.* is not of this bandit and role"),
-        (_foreign, "party-1.* is not of this bandit and role"),
+        (_foreign, r"party-0 has save 6 \(\w+\), party-1 has save 6 \(\w+\), .*put back what is missing"),
         (lambda folder: shutil.rmtree(folder / "party-1"), "has 2 parties, files of 1"),
         (lambda folder: shutil.rmtree(folder / "puller"), "a file for every party"),
     ],

@@ -34,6 +34,13 @@ def write_whole(path: Path, content: bytes, mode: int = 0o600) -> None:
     flush_folder(path.parent)
 
 
+def append(log: int, record: bytes) -> None:
+    """At the end of a file that was opened for that; OSError where no room is left."""
+    if os.write(log, record) < len(record):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    os.fdatasync(log)
+
+
 def flush_folder(path: Path) -> None:
     """Make the names in a folder durable."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)

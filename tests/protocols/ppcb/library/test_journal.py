@@ -1,0 +1,145 @@
+"""What was told after a save is counted when it is loaded, and its numbers are spent: a journal goes before arms."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mpc.client import HostedClient
+from mpc.errors import ConfigError
+from protocols.ppcb import PrivateContextualBandit, evaluate_offline
+
+from .runs import OUTCOMES, X, made
+from .test_offline_evaluation import log
+
+load = PrivateContextualBandit.load
+
+
+def counts(bandit: PrivateContextualBandit) -> list[int]:
+    return [entry.count for entry in bandit.ledger]
+
+
+def journal(folder: Path) -> Path:
+    return folder / "party-0" / "journal"
+
+
+def test_what_was_told_after_a_save_is_counted_and_its_numbers_are_spent(tmp_path: Path, parties: int) -> None:
+    bandit = made(parties=parties)
+    bandit.predict(X[:2])
+    bandit.save(tmp_path)
+    bandit.predict(X[2:30])
+    again = load(tmp_path)
+    assert counts(again) == [30] and again.unpaid == (0, 1)
+    with pytest.raises(ValueError, match=r"decision 5 was .* lost with what came after a save"):
+        again.learn(decision_id=5, reward=1.0)
+    assert again.predict(X[30:60]).decision_id.tolist() == list(range(30, 60))
+    again.save(tmp_path)
+    assert counts(load(tmp_path)) == [60] and load(tmp_path).unpaid == (0, 1, *range(30, 60))
+
+
+def test_all_that_is_told_is_counted(tmp_path: Path) -> None:
+    """Propensities, overridden decisions, and what a replay tells."""
+    bandit = made()
+    bandit.save(tmp_path)
+    told = bandit.predict(X[:3], reveal_propensity=True)
+    bandit.learn(None, (told.arm + 1) % 4, np.ones(3), decision_id=told.decision_id)
+    evaluate_offline(bandit, log(10), batch=5)
+    assert len(list(bandit.ledger)) == 4 and list(load(tmp_path).ledger) == list(bandit.ledger)
+
+
+@pytest.fixture
+def order(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Flushes of a journal, and what the puller hears, as they happen."""
+    seen: list[str] = []
+
+    def before(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *given: (seen.append(name), real(*given))[1]
+
+    monkeypatch.setattr(os, "fdatasync", before("flushed", os.fdatasync))
+    monkeypatch.setattr(HostedClient, "learn", before("told", HostedClient.learn))
+    return seen
+
+
+@pytest.mark.parametrize("revealed", [False, True])
+def test_a_call_is_flushed_once_before_it_tells(revealed: bool, tmp_path: Path, order: list[str]) -> None:
+    bandit = made()
+    bandit.save(tmp_path)
+    told = bandit.predict(X[:5], reveal_propensity=revealed)
+    assert order == ["flushed", "told", *(["told"] if revealed else [])]
+    bandit.learn(decision_id=told.decision_id, reward=np.ones(5))
+    assert order.count("flushed") == 1, "the puller learns nothing from a reward"
+
+
+def test_nothing_is_told_that_cannot_be_noted(
+    tmp_path: Path, order: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    bandit = made()
+    bandit.save(tmp_path)
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fdatasync", full)
+        with pytest.raises(ConfigError, match=r"journal cannot be written \(No space left on device\).*: make room"):
+            bandit.predict(X[0])
+    assert order == []
+    assert bandit.predict(X[1]).decision_id == 1, "a number that was noted is spent"
+    assert load(tmp_path).predict(X[2]).decision_id == 2
+
+
+def test_a_line_that_was_cut_short_is_passed_over(tmp_path: Path) -> None:
+    bandit = made()
+    bandit.save(tmp_path / "whole")
+    bandit.predict(X[:2])
+    first = journal(tmp_path / "whole").stat().st_size
+    bandit.predict(X[2:5])
+    last = journal(tmp_path / "whole").stat().st_size
+    for size in range(first, last + 1, 9):
+        folder = tmp_path / str(size)
+        shutil.copytree(tmp_path / "whole", folder)
+        os.truncate(journal(folder), size)
+        again = load(folder)
+        told = 5 if size == last else 2
+        assert counts(again) == [told] and again.predict(X[5]).decision_id == told
+        assert counts(load(folder)) == [told + 1], "what is written behind half a line counts"
+
+
+def test_of_two_that_go_on_with_one_save_the_second_is_refused(tmp_path: Path) -> None:
+    made().save(tmp_path)
+    first, second = load(tmp_path), load(tmp_path)
+    second.predict(X[0])
+    with pytest.raises(ConfigError, match="the same numbers to decisions: go on with one of them, loaded anew"):
+        first.predict(X[0])
+    with pytest.raises(ConfigError, match="a later state"):
+        first.save(tmp_path)
+    assert load(tmp_path).predict(X[0]).decision_id == 1
+
+
+def test_every_folder_of_a_bandit_is_told(tmp_path: Path) -> None:
+    bandit = made()
+    for name in ("one", "two", "gone"):
+        bandit.save(tmp_path / name)
+    shutil.rmtree(tmp_path / "gone")
+    bandit.predict(X[:3])
+    assert [counts(load(tmp_path / name)) for name in ("one", "two")] == [[3], [3]]
+    assert not (tmp_path / "gone").exists()
+
+
+def test_a_journal_begins_anew_with_a_save(tmp_path: Path) -> None:
+    bandit = made()
+    bandit.save(tmp_path)
+    for row in range(6):
+        bandit.predict(X[row])
+    assert len(journal(tmp_path).read_bytes().splitlines()) == 1 + 7
+    bandit.learn(decision_id=0, reward=OUTCOMES[0, 0])
+    bandit.save(tmp_path)
+    assert len(journal(tmp_path).read_bytes().splitlines()) == 1 + 1
+    journal(tmp_path).unlink()
+    assert counts(load(tmp_path)) == [6]
