@@ -71,6 +71,10 @@ def _uniform(low: float, high: float, *shapes: tuple[int, ...]) -> Inputs:
     return lambda rng: tuple(on_grid(rng.uniform(low, high, shape)) for shape in shapes)
 
 
+def _fine(low: float, high: float, shape: tuple[int, ...]) -> Inputs:
+    return lambda rng: (on_grid(rng.uniform(low, high, shape), 2 * F),)
+
+
 def on_grid(values: np.ndarray, scale: int = F) -> np.ndarray:
     """Values that fixed point holds exactly, so that an error is the operation's own."""
     return np.rint(values * 2.0**scale) / 2.0**scale
@@ -136,6 +140,7 @@ def cases(*, quick: bool = False) -> list[Case]:
             2.0**-F, (F, F), "matmul",
         ),
         Case("truncate", n, _uniform(-6, 6, (n,)), _truncate_by_f, lambda x: x, 1, 2.0**-F, (2 * F,), "truncate"),
+        Case("round-off", n, _fine(-6, 6, (n,)), _round_off_by_f, _nearest, 4, 0.0, (2 * F,)),
         Case(
             "truncate-published", n, _uniform(-6, 6, (n,)), _truncate_published, lambda x: x, 1, 5 * 2.0**-F, (2 * F,)
         ),
@@ -188,6 +193,10 @@ def _truncate_by_f(session: Session, x: Share) -> Rounds[Share]:
     return ops.truncate(session, x, F)
 
 
+def _round_off_by_f(session: Session, x: Share) -> Rounds[Share]:
+    return ops.round_off(session, x, F)
+
+
 def _truncate_published(session: Session, x: Share) -> Rounds[Share]:
     return ops.truncate_published(session, x, F)
 
@@ -235,6 +244,11 @@ def _explore(session: Session, scores: Share) -> Rounds[Share]:
 def _best_arm(scores: np.ndarray) -> np.ndarray:
     """One-hot of the largest score, whose rows have no ties."""
     return (scores == scores.max(axis=-1, keepdims=True)).astype(np.int64)
+
+
+def _nearest(x: np.ndarray) -> np.ndarray:
+    """At F fraction bits, ties upwards."""
+    return np.floor(x * 2.0**F + 0.5) * 2.0**-F
 
 
 def _negative(x: np.ndarray) -> np.ndarray:

@@ -37,9 +37,9 @@ class Record:
 
     @classmethod
     def of(cls, error: MaskedError) -> Record:
-        """What is to be known of an error."""
+        """What is to be known of an error: a launcher shows its words to whoever reads its terminal."""
         peer = error.peer if isinstance(error, PeerLost) else None
-        return cls(type(error).__name__, str(error)[:_TEXT], peer, error.witness)
+        return cls(type(error).__name__, error.told[:_TEXT], peer, error.witness)
 
     def write(self, descriptor: int) -> None:
         """Leave it to the launcher, which may be gone."""

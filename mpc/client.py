@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -128,7 +128,10 @@ class ClientLink(Protocol):
 
 
 def serve(link: ClientLink, program: ClientProgram) -> Any:
-    """Drive a client's program over a network until it ends; gives its result."""
+    """Drive a client's program over a network until it ends; gives its result.
+
+    Of an error that ends it the parties hear the kind, and whom it lost; the words are the client's own.
+    """
     prg = Prg(fresh_key())
     reply: Any = None
     try:
@@ -150,5 +153,5 @@ def serve(link: ClientLink, program: ClientProgram) -> Any:
         return stop.value
     except BaseException as error:
         if not prg.forked:  # else the link is the parent's
-            link.close(reason=told_to_peers(error))
+            link.close(reason=replace(told_to_peers(error), text=""))  # what a client learned may be in any word
         raise

@@ -11,11 +11,17 @@ DEALER = -1
 class MaskedError(Exception):
     """Base of all errors of this project.
 
+    own: a value, in place of the {} in the message, for this process and its owner alone: str(error) has it.  told:
+    the message as others may read it, with an ellipsis there.
     witness: whether another process failed, and this one only saw it or was told.  reporter: the node that told it.
     """
 
     witness: bool = False
     reporter: int | None = None
+
+    def __init__(self, message: str = "", *, own: str | None = None) -> None:
+        super().__init__(message if own is None else message.replace("{}", own))
+        self.told = message if own is None else message.replace("{}", "...")
 
 
 class ConfigError(MaskedError):
@@ -88,4 +94,4 @@ def told_to_peers(error: BaseException) -> Told:
     kind = type(error).__name__
     if not isinstance(error, MaskedError) or isinstance(error, RangeError):
         return Told(kind)
-    return Told(kind, str(error), error.peer if isinstance(error, PeerLost) else None, error.reporter)
+    return Told(kind, error.told, error.peer if isinstance(error, PeerLost) else None, error.reporter)

@@ -44,7 +44,7 @@ class Nodes:
 
     def name(self, node: int) -> str:
         """How a node is called in messages."""
-        if node == DEALER_NODE:
+        if node in (DEALER, DEALER_NODE):
             return "the dealer"
         if 0 <= node < len(self.names):
             return self.names[node]
@@ -125,13 +125,15 @@ def aborted(payload: bytes, sender: int, nodes: Nodes) -> MaskedError:
     """The error that a peer's ABORT means here: this node is a witness."""
     kind, peer, told_by, text = [*payload.decode(errors="replace").split("\n", 3), "", "", ""][:4]
     who = nodes.name(sender)
+    stopped = f"{who} stopped with {kind}{': ' if text else ''}{text}"
     reporter = int(told_by) if told_by.isdecimal() else sender
-    reported = text if told_by.isdecimal() else f"{text} (reported by {who})"
+    reported = stopped if not text else text if told_by.isdecimal() else f"{text} (reported by {who})"
     if kind == "Desync":
         return Desync(reported, reporter=reporter)
     if kind == "PeerLost" and (peer.isdecimal() or peer == str(DEALER)):
-        return PeerLost(reported, peer=int(peer), reporter=reporter)
-    return PeerLost(f"{who} stopped with {kind}{': ' if text else ''}{text}", peer=sender)
+        lost = f"{who} lost {nodes.name(int(peer))}"
+        return PeerLost(reported if text else lost, peer=int(peer), reporter=reporter)
+    return PeerLost(stopped, peer=sender)
 
 
 def _tail(position: str) -> str:

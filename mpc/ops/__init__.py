@@ -28,13 +28,14 @@ from .sign import (
     sign_by_circuit,
     sign_by_tables,
 )
-from .truncate import truncate, truncate_published, truncate_to, wraps
+from .truncate import round_off, rounding_items, truncate, truncate_published, truncate_to, wraps
 
 __all__ = [
     "Compare", "Keys", "Lines", "add_binary", "argmax", "argmax_published", "argmax_tournament", "bilinear",
     "bit_to_arithmetic", "concat", "conjunction", "curve", "draw", "einsum", "equal", "exponential",
     "exponential_table", "inverse", "is_negative", "is_zero", "less", "lookup", "matmul", "max_value",
     "newton_reciprocal", "outer", "product", "reciprocal", "reciprocal_newton", "reciprocal_published", "replaced",
-    "scatter", "sign_by_circuit", "sign_by_tables", "square", "square_root", "square_root_helba", "square_root_newton",
-    "stack", "to_arithmetic", "to_binary", "truncate", "truncate_published", "truncate_to", "unique_keys", "wraps",
+    "round_off", "rounding_items", "scatter", "sign_by_circuit", "sign_by_tables", "square", "square_root",
+    "square_root_helba", "square_root_newton", "stack", "to_arithmetic", "to_binary", "truncate", "truncate_published",
+    "truncate_to", "unique_keys", "wraps",
 ]  # fmt: skip

@@ -1,14 +1,15 @@
-"""Division by a power of two: exact, and as published; and the wrap count the published one stands on."""
+"""Division by a power of two: by a coin, to nearest, and as published; and the wrap count that this one stands on."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from ..correlations import TruncationMask, WrapMask
+from ..correlations import Correlation, SignTables, TruncationMask, WrapMask
 from ..errors import RangeError
 from ..rounds import Open, Rounds
 from ..session import Session
 from ..share import Share
+from .sign import is_negative
 
 _MIDDLE = np.uint64(1 << 62)
 
@@ -42,6 +43,31 @@ def truncate_to(session: Session, x: Share, scale: int) -> Rounds[Share]:
     if x.scale == scale:
         return x
     return (yield from truncate(session, x, x.scale - scale))
+
+
+def round_off(session: Session, x: Share, bits: int) -> Rounds[Share]:
+    """[y] = [x / 2^bits] to the nearest integer, a tie upwards, and `bits` fewer fraction bits: for what is revealed.
+
+        h = x + 2^(bits-1),   [t] = truncate(h),   [y] = [t] - [h - 2^bits t < 0]
+
+    `truncate` gives floor(h / 2^bits) or, by its coin, 1 more; then 2^bits t lies above h, and a comparison tells.  So
+    y = floor(x / 2^bits + 1/2) follows from x alone, and says no more of x than itself.
+
+    From:  docs/protocol-book.md, Rounding to nearest.
+    Needs: |x| + 2^(bits-1) < 2^62 as a word; 1 <= bits <= 62.
+    Cost:  4 rounds; `truncate` and then `sign_by_tables` at width bits + 1: `rounding_items`.
+    Opens: as `truncate` and `sign_by_tables`.
+    """
+    _check(bits)
+    h = Share(session, session.plus(x.words, np.uint64(1 << (bits - 1))), x.scale)
+    t = yield from truncate(session, h, bits)
+    rest = Share(session, h.words - (t.words << np.uint64(bits)), 0)
+    return t - (yield from is_negative(session, rest, width=bits + 1)).at_scale(t.scale)
+
+
+def rounding_items(shape: tuple[int, ...], bits: int) -> tuple[Correlation, ...]:
+    """What `round_off` draws, in order."""
+    return TruncationMask(shape, bits), SignTables(shape, bits + 1)
 
 
 def wraps(session: Session, x: Share, *, eta: bool = True) -> Rounds[Share]:

@@ -28,7 +28,7 @@ from mpc.tables import markdown
 
 from ..linucb_ds.classic.run import play_classic
 from ..linucb_ds.mpc.replay import replayed
-from ..linucb_ds.mpc.run import Outsourced, pulled
+from ..linucb_ds.mpc.run import Outsourced, nearest, pulled
 from ..linucb_ds.mpc.settings import Settings
 from ..run.exits import exit_codes, say
 from ..run.simulate import Simulation
@@ -120,7 +120,7 @@ def hidden(problem: LinearProblem, budget: int, seed: int) -> Beside:
     exact = rounded(problem, settings.scales)
     x, theta = words(exact.arms, settings.scales.arm), words(exact.theta, settings.scales.theta)
     paid = sum((x[arms] @ theta).tolist()) + sum(words(coins.noise, settings.scales.reward).tolist())
-    return _beside(exact, coins, arms, run.word == paid, settings.ranges.precision)
+    return _beside(exact, coins, arms, run.word == nearest(paid, settings), settings.ranges.precision)
 
 
 def measure(folder: Path | None, *, seeds: int, budget: int, bits: int) -> list[Row]:

@@ -1,4 +1,4 @@
-"""`masked attack linucb-ds` and `spectralucb-ds`: what the two halves of the cloud find out, mode by mode."""
+"""`masked attack linucb-ds` and `spectralucb-ds`: what the two halves of the cloud and DC find out, mode by mode."""
 
 from __future__ import annotations
 
@@ -17,7 +17,17 @@ from bandits.spectral import neighbour_graph, spectral_problem
 from mpc.errors import ConfigError
 from mpc.tables import plain
 
-from ..linucb_ds.attacks import Attacked, CompFound, classic, hidden, shown
+from ..linucb_ds.attacks import (
+    SMALL,
+    Attacked,
+    CompFound,
+    DCFound,
+    classic,
+    dc_on_shares,
+    dc_published,
+    hidden,
+    shown,
+)
 from ..linucb_ds.command import LINUCB, SPECTRAL, normal_arms
 from ..run.progress import Progress
 from .answer import answer
@@ -34,13 +44,17 @@ _ROWS = (
     ("Comp: pulled arms", "comp_arms"), ("Comp: places in its lists", "comp_places"),
     ("Comp: runs with all arms right", "comp_whole_runs"), ("Comp: worst reward of a run", "comp_reward_error"),
     ("Comp: theta by regression", "comp_theta_error"), ("Comp: theta from signs", "comp_theta_error_by_signs"),
-    ("P: cosine with theta", "p_cosine"),
+    ("P: cosine with theta", "p_cosine"), ("DC: thetas there are", "dc_all"),
+    ("DC: left by one sum", "dc_one"), ("DC: left by two", "dc_two"),
 )  # fmt: skip
 _MEANING = """arms and places  share that is right, +- two standard errors over runs
 reward, theta    error, theta's relative to its norm; median over runs
 cosine           mean +- two standard errors; 1 is theta's direction
+thetas           words that theta can be, and that sums leave, of two orders of it; median over runs with
+                 d = {}, {} arms, {} pulls
 from nothing     the same attackers with random numbers for their view: what public data alone are worth
--                there is nothing to start from"""
+-                there is nothing to start from""".format(*SMALL)  # fmt: skip
+_SECOND_ORDER = 1 << 20  # its seed, beside the first's
 
 
 def register(group: Any) -> None:
@@ -48,7 +62,7 @@ def register(group: Any) -> None:
     for program in (LINUCB, SPECTRAL):
         parser = add_kind(
             group, program, partial(_attack, program), examples=_EXAMPLES,
-            help_="Comp recovers arms, rewards and theta, P theta's direction; on shares, nobody",
+            help_="Comp recovers arms, rewards and theta, P theta's direction, DC theta; on shares, nobody",
             runs=(10, "problems to attack"), seeds="the first problem and its coins", mistakes=ProblemError,
         )  # fmt: skip
         parser.add_argument("--arms", type=int, default=15, help="how many arms (15)")
@@ -61,11 +75,14 @@ def _attack(program: str, options: argparse.Namespace) -> None:
     if options.arms < _FEWEST_ARMS or options.dim < 1 or options.budget < 3 or options.runs < 1:
         raise ConfigError(f"an attack takes at least {_FEWEST_ARMS} arms, 1 dimension, 3 pulls and 1 run")
     runs: list[tuple[Attacked, ...]] = []
+    by_dc: list[tuple[DCFound, ...]] = []
     progress = Progress(options.runs, "run")
     for seed in range(options.seed, options.seed + options.runs):
         problem = _problem(program, options, seed)
         published, arms_shown = classic(problem, options.budget, seed), shown(problem, options.budget, seed)
         runs.append((published, arms_shown, *hidden(problem, options.budget, seed)))
+        if program == LINUCB:
+            by_dc.append(_by_dc(seed))
         progress(len(runs))
     progress.end()
     facts = {
@@ -73,6 +90,9 @@ def _attack(program: str, options: argparse.Namespace) -> None:
         "seed": options.seed, "data": "movielens" if options.data_dir is not None else "normal",
         **{head: _summary(found) for head, found in zip(_HEADS, zip(*runs), strict=True)},
     }  # fmt: skip
+    for head, left in zip(_HEADS, zip(*by_dc)):
+        medians = np.median([[found.all, found.one, found.two] for found in left], axis=0).tolist()
+        facts[head] |= dict(zip(("dc_all", "dc_one", "dc_two"), medians))
     answer(options, facts, _text(facts))
 
 
@@ -85,6 +105,14 @@ def _problem(program: str, options: argparse.Namespace, seed: int) -> LinearProb
     if program == LINUCB:
         return LinearProblem(x, theta, Confidence.of(x, theta))
     return spectral_problem(neighbour_graph(x), x @ theta)
+
+
+def _by_dc(seed: int) -> tuple[DCFound, ...]:
+    """As published, and on shares with arms shown and hidden."""
+    dim, arms, _ = SMALL
+    x, theta = normal_arms(arms, dim, seed)
+    problem, seeds = LinearProblem(x, theta, Confidence.of(x, theta)), (seed, seed + _SECOND_ORDER)
+    return dc_published(problem, seeds), *(dc_on_shares(problem, seeds, hide=hide) for hide in (False, True))
 
 
 def _summary(runs: Sequence[Attacked]) -> dict[str, Any]:
@@ -132,4 +160,6 @@ def _cell(key: str, value: Any) -> str:
     if isinstance(value, dict):
         mean, spread = value["mean"], value["two_standard_errors"]
         return f"{mean:.4f} +- {spread:.4f}" if key == "p_cosine" else f"{100 * mean:.1f} +- {100 * spread:.1f} %"
+    if key.startswith("dc_"):
+        return f"2^{value:.1f}"
     return f"{value:d}" if isinstance(value, int) else f"{value:.2g}" if value < 0.1 or value > 10 else f"{value:.3f}"

@@ -1,4 +1,4 @@
-"""The attacks of Comp and of P on runs of the protocol, with what these two really get hold of; and what comes of them.
+"""The attacks of Comp, P and DC on runs of the protocol, with what these really get hold of; and what comes of them.
 
     as published     Comp: the decrypted lists.  P: the arms it pulls and the noise it draws.
     arms shown       nobody sees a list.  A computing party: arms and noise, as P.
@@ -7,17 +7,20 @@
     nothing          random numbers in place of all that: what public data alone are worth.  A guess may do better than
                      one in K, since both the policy and the guesser like long arms.
 
-The attacks themselves are `bandits.attacks.linucb_comp` and `bandits.attacks.linucb_p`.
+DC is told a sum: as published with all its digits, on shares rounded.  It plays games that are small enough to list
+all thetas that fit.  The attacks themselves are `bandits.attacks.linucb_comp`, `linucb_p` and `linucb_dc`.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from bandits.attacks.linucb_comp import Recovered, recover, without_signs
+from bandits.attacks.linucb_dc import fitting_exactly, share_that_fits
 from bandits.attacks.linucb_p import cosine, estimate
 from bandits.coins import Coins
 from bandits.fixed_point import Scales, reals, rounded, words
@@ -31,6 +34,7 @@ from .mpc.replay import own_coins, replayed
 from .mpc.run import Outsourced, pulled
 from .mpc.settings import Settings
 
+SMALL = (2, 4, 20)  # d, K and N of DC's games
 KEY_BITS = 256  # the attacks leave keys alone: short ones are as good
 _PRECISE = Scales(40, 40, 40)
 _UNIT = 10.0 * 2.0**-63  # a masked difference as a number of an index's size
@@ -56,6 +60,45 @@ class Attacked:
 
     comp: CompFound | None
     p: float
+
+
+@dataclass(frozen=True)
+class DCFound:
+    """log2 of how many thetas there are, are left by one sum, and by the sums of two orders of the same theta."""
+
+    all: float
+    one: float
+    two: float
+
+
+def dc_published(problem: LinearProblem, seeds: tuple[int, int]) -> DCFound:
+    """From sums as DC decrypts them.  problem: of the small size."""
+    found, scales = [], Scales()
+    exact, budget = rounded(problem, scales), SMALL[2]
+    arms, noise = words(exact.arms, scales.arm), int(words(problem.exploration.noise, scales.reward))
+    for seed in seeds:
+        total = play_classic(problem, budget, seed=seed, scales=scales, bits=KEY_BITS, insecure=True).total
+        found.append(fitting_exactly(arms, noise, math.ceil(_radius(problem, scales)), budget, total))
+    return DCFound(_thetas(problem, scales), math.log2(len(found[0])), math.log2(len(found[0] & found[1])))
+
+
+def dc_on_shares(problem: LinearProblem, seeds: tuple[int, int], *, hide: bool) -> DCFound:
+    """From sums as they are revealed to DC."""
+    settings, rng = Settings.of(problem, SMALL[2], hide=hide), np.random.default_rng(seeds)
+    told = [(simulate(Outsourced(settings, 2, seed, problem), seed=seed).word, settings.unit) for seed in seeds]
+    bound, noise = problem.exploration.theta_norm, problem.exploration.noise
+    shares = [share_that_fits(settings.arms, noise, bound, SMALL[2], told[:count], rng) for count in (1, 2)]
+    thetas = _thetas(problem, settings.scales)
+    one, two = (thetas + math.log2(max(share, 2.0**-thetas)) for share in shares)
+    return DCFound(thetas, one, two)
+
+
+def _thetas(problem: LinearProblem, scales: Scales) -> float:
+    return math.log2(math.pi) + 2.0 * math.log2(_radius(problem, scales))
+
+
+def _radius(problem: LinearProblem, scales: Scales) -> float:
+    return problem.exploration.theta_norm * 2.0**scales.theta
 
 
 def classic(problem: LinearProblem, budget: int, seed: int) -> Attacked:

@@ -24,7 +24,7 @@ from ..run.program import Program
 from ..run.report import Report
 from .classic.run import play_classic
 from .mpc.run import Outsourced, Run
-from .mpc.settings import Settings
+from .mpc.settings import SUM_BITS, Settings
 from .report import classic_document, classic_text, document, text
 
 LINUCB, SPECTRAL = "linucb-ds", "spectralucb-ds"
@@ -62,6 +62,8 @@ class LinUCBDS(System):
             raise ConfigError(f"a budget is at least 1 pull, not {options.budget}")
         if options.mode == CLASSIC and options.hide_arms:
             raise ConfigError("--hide-arms is of --mode mpc: in the published protocol P knows the arms it pulls")
+        if options.mode == CLASSIC and options.sum_bits is not None:
+            raise ConfigError("--sum-bits is of --mode mpc: in the published protocol DC decrypts the whole sum")
         if options.mode == CLASSIC and options.resume:
             raise ConfigError("--resume is of --mode mpc: keys are never written, so a classic run starts anew")
 
@@ -132,13 +134,19 @@ def add_problem(parser: argparse.ArgumentParser, program: str) -> None:
     shown = run.add_mutually_exclusive_group()
     shown.add_argument("--reveal", choices=["arms"], help="the computing parties learn the arms, as P does (default)")
     shown.add_argument("--hide-arms", action="store_true", help="nothing but the cumulative reward comes out")
+    run.add_argument(
+        "--sum-bits", type=int, help=f"of the sum that DC learns, of the largest there can be; mode mpc ({SUM_BITS})"
+    )
     run.add_argument("--budget", type=int, default=200, help="N, how many pulls are paid for (200)")
 
 
 def program_of(options: argparse.Namespace, program: str) -> Outsourced:
     """What the options mean on shares."""
     problem = problem_of(options, program)
-    settings = Settings.of(problem, options.budget, noise=Noise(options.noise_kind), hide=options.hide_arms)
+    settings = Settings.of(
+        problem, options.budget, noise=Noise(options.noise_kind), hide=options.hide_arms,
+        sum_bits=SUM_BITS if options.sum_bits is None else options.sum_bits,
+    )  # fmt: skip
     return Outsourced(settings, options.parties, options.seed, problem)
 
 

@@ -29,7 +29,8 @@ def document(run: Run) -> dict[str, Any]:
         "seed": run.seed,
         "parties": run.parties,
         "cumulative_reward": run.cumulative_reward,
-        "reference_cumulative_reward": None if run.reference is None else run.reference.total,
+        "reference_cumulative_reward": run.reference_reward,
+        "sum_unit": settings.unit,
         "arms": run.arms,
         "first_difference": None if difference is None else asdict(difference),
         "fraction_bits": asdict(settings.scales),
@@ -71,7 +72,7 @@ def text(run: Run) -> str:
         entries.append((PARTIES, "nothing", "arms and constants are public"))
     lines = [
         f"{settings.budget:,} pulls of {settings.count} arms in {settings.dim} dimensions, {run.parties} computing "
-        f"parties: cumulative reward {run.cumulative_reward:.6f}",
+        f"parties: cumulative reward {run.cumulative_reward:.10g}, to the nearest {settings.unit:g}",
         _beside(run),
         "",
         *cost_text(costs(run.ended, settings.budget), "pull"),
@@ -108,13 +109,12 @@ def _beside(run: Run) -> str:
     if reference is None:
         return "the coins of this material are the dealer's alone, so no reference was played"
     if run.settings.hide:
-        apart, precision = abs(run.cumulative_reward - reference.total), run.settings.ranges.precision
-        return f"the reference in float64, with the same coins: {reference.total:.6f}" + (
-            f"; {apart:.2g} apart: of indices closer than {2 * precision:.1g} another may be the best"
-            if apart > 1e-6
-            else ""
-        )
+        precision = run.settings.ranges.precision
+        return f"the reference in float64, with the same coins: {run.reference_reward:.10g}" + (
+            "" if run.word == reference.word
+            else f": of indices closer than {2 * precision:.1g} another may be the best"
+        )  # fmt: skip
     if run.difference is None and run.word == reference.word:
-        return "the same arms and the same integer as the fixed-point reference"
+        return "the same arms and the same sum as the fixed-point reference"
     where = "" if run.difference is None else f", first at step {run.difference.step}, gap {run.difference.gap:.2g}"
-    return f"not the fixed-point reference's, whose cumulative reward is {reference.total:.6f}{where}"
+    return f"not the fixed-point reference's, whose cumulative reward is {run.reference_reward:.10g}{where}"

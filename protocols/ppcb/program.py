@@ -128,7 +128,8 @@ def share_block(
         norm = float(np.linalg.norm(values, axis=-1).max(initial=0.0))
         if not norm <= bound * (1.0 + 2.0**-settings.fraction_bits):
             raise RangeError(
-                f"a block of party {owner} has norm {norm:.6g}, declared is {bound:g}: scale it or declare more"
+                f"a block of party {owner} has norm {{}}, declared is {bound:g}: scale it or declare more",
+                own=f"{norm:.6g}",
             )
     return session.share(values, owner=owner, shape=shape, scale=settings.fraction_bits)
 

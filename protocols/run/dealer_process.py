@@ -166,7 +166,7 @@ class Nothing:
         """What a rehearsal did not draw, a run may not."""
         raise OutOfMaterial(
             f"the program draws {describe(item)}, and its rehearsal drew nothing: each decision draws the same, and "
-            "what follows the last one draws nothing"
+            "begins with what follows the last one"
         )
 
     def want(self, steps: int) -> None:

@@ -11,6 +11,10 @@ A decision draws its material from a step of the plan:
 
     decisions 0 ... idle - 1                  draw nothing
     decisions idle ... idle + cycle - 1       draw step 0,  the next `cycle` of them step 1, and so on
+    what follows the last one                 with an `ending`, draws the first items of the step after them
+
+Steps are dealt without knowing which will be the last: with an `ending` each begins with what an end draws, and a turn
+passes over it.
 """
 
 from __future__ import annotations
@@ -62,7 +66,7 @@ class Player(Protocol):
         """The next decision."""
 
     def finish(self) -> None:
-        """What follows the last one; it may reveal, and draws nothing: material is dealt for decisions."""
+        """What follows the last one; it may reveal.  What it draws every turn that draws has begun with: `ending`."""
 
     def state(self) -> Arrays:
         """All that its parties go on from, with an axis for the parties first where it is a share."""
@@ -175,6 +179,7 @@ class Program(ABC, Generic[R]):
     idle: int = 0
     cycle: int = 1
     roles: tuple[Role, ...] = ()  # of the clients, in node order
+    ending: ClassVar[bool] = False  # whether `Player.finish` draws
     partial: ClassVar[bool] = False  # whether a run that was stopped has a result
     lasting: ClassVar[bool] = False  # whether the last checkpoint stays: what a run learned is what it was for
     recoins: ClassVar[bool] = False  # whether a run may go on with material that has other coins than its dealer's
@@ -242,9 +247,10 @@ class Program(ABC, Generic[R]):
         return max(0, done - self.idle) // self.cycle
 
     def draws(self, done: int = 0, end: int | None = None) -> int:
-        """How many steps of the plan the decisions from `done` to `end` draw, and at least 1."""
+        """How many steps of the plan the decisions from `done` to `end` and their ending draw, and at least 1."""
         end = self.decisions if end is None else end
-        return max(1, -(-max(0, end - self.idle) // self.cycle) - self.block(done))
+        ending = self.ending and end >= self.decisions
+        return max(1, -(-max(0, end - self.idle) // self.cycle) - self.block(done) + ending)
 
 
 def home_of(party: int) -> str:

@@ -79,10 +79,13 @@ class Simulation(Generic[R]):
 
     def turn(self) -> None:
         """One decision, from a block of the dealer's that is its own."""
-        self.dealer.enter(max(0, self.done - self.program.idle))
+        self._enter()
         started = time.perf_counter()
         self.player.turn()
         self._seconds += time.perf_counter() - started
+
+    def _enter(self) -> None:
+        self.dealer.enter(max(0, self.done - self.program.idle))
 
     def checkpoint(self) -> Checkpoint:
         """Where the run stands."""
@@ -98,7 +101,10 @@ class Simulation(Generic[R]):
         """What was reached; of a run that is at its end, after what follows the last decision."""
         played = replace(self.session.meter.total)
         if self.finished:
+            dealt = self.dealer.dealt_bytes + self.rehearsed.plan.step_bytes * self.program.ending  # whole steps are
+            self._enter()
             self.player.finish()
+            self.dealer.dealt_bytes = dealt
         return Ended(
             self.done, self.session.meter.total, played, tuple(self.session.ledger),
             max(0.0, self._seconds - self.dealer.seconds), self.rehearsed.turn, self.dealer.dealt_bytes,

@@ -1,14 +1,17 @@
-"""What Comp and P of LinUCB-DS find out, from the integers that they would see."""
+"""What Comp, P and DC of LinUCB-DS find out, from the integers that they would see."""
 
 from __future__ import annotations
+
+from itertools import product
 
 import numpy as np
 import pytest
 
 from bandits.attacks.linucb_comp import recover, without_signs
+from bandits.attacks.linucb_dc import fitting_exactly, share_that_fits
 from bandits.attacks.linucb_p import cosine, estimate
 from bandits.coins import Coins, Noise
-from bandits.fixed_point import FixedRun, Scales, play_fixed, reals, rounded
+from bandits.fixed_point import FixedRun, Scales, play_fixed, reals, rounded, words
 from bandits.linear_problem import LinearProblem
 from bandits.oful import Confidence
 from bandits.spectral import neighbour_graph, spectral_problem
@@ -102,3 +105,50 @@ def test_p_estimates_theta_from_the_arms_it_pulls() -> None:
     assert np.median(np.abs(random_angles)) < 0.9
     assert cosine(np.zeros(3), problem.theta) == 0.0
     assert not estimate(problem.arms, [2], coins.noise, problem.exploration).any()
+
+
+def sums_of(arms: np.ndarray, theta: tuple[int, ...], noise: int, budget: int) -> set[int]:
+    """All that so many pulls of theta can pay, one pull after the other."""
+    sums, paid = {0}, [int(arm) for arm in arms @ np.array(theta)]
+    for _ in range(budget):
+        sums = {total + reward + sign for total in sums for reward in paid for sign in (-noise, noise)}
+    return sums
+
+
+def test_dc_finds_all_thetas_that_fit_and_no_others() -> None:
+    """Small words: beside all of them, tried one by one."""
+    arms, norm, budget = np.array([[7, -3], [2, 7], [-5, 1]]), 9, 3
+    disk = [theta for theta in product(range(-norm, norm + 1), repeat=2) if theta[0] ** 2 + theta[1] ** 2 <= norm**2]
+    sums = {theta: sums_of(arms, theta, 40, budget) for theta in disk}
+    for theta in [(3, -2), (0, 9), (-5, -7)]:
+        for total in sorted(sums[theta])[::7]:
+            fit = {other for other in disk if total in sums[other]}
+            assert fitting_exactly(arms, 40, norm, budget, total) == fit and theta in fit
+
+
+def test_darts_find_the_share_of_thetas_that_fit() -> None:
+    """Beside a grid of 5,000 thetas: within 5 deviations of 4,000 darts and the grid's own steps."""
+    arms, budget, noise, norm, unit = np.array([[1.0, 0.2], [-0.3, 0.8]]), 2, 1.0, 2.0, 0.5
+    told = [(3, unit), (2, unit)]
+    axis = np.linspace(-norm, norm, 81)
+    disk = [theta for theta in product(axis, axis) if np.hypot(*theta) <= norm]
+    paid = [
+        {round((a @ theta + b @ theta + signs) / unit) for a in arms for b in arms for signs in (-2.0, 0.0, 2.0)}
+        for theta in np.array(disk)
+    ]
+    for count in (1, 2):
+        share = float(np.mean([all(word in sums for word, _ in told[:count]) for sums in paid]))
+        found = share_that_fits(arms, noise, norm, budget, told[:count], np.random.default_rng(1))
+        assert 0.1 < share < 0.9 and abs(found - share) < 5 * (share * (1 - share) / 4000) ** 0.5 + 0.02
+
+
+def test_the_whole_sum_gives_theta_away_and_a_rounded_one_does_not() -> None:
+    """d = 2, K = 4, N = 20, signs: a sum of 57 fraction bits leaves some thousands of 2^56, two leave one."""
+    problem, scales = random_problem(2, 4, 3), Scales(29, 28, 28)
+    exact, norm = rounded(problem, scales), problem.exploration.theta_norm
+    runs = [play_fixed(problem, Coins.draw(seed, budget=20, arms=4), scales) for seed in (1, 2)]
+    arms, theta = words(exact.arms, scales.arm), tuple(words(exact.theta, scales.theta).tolist())
+    one, two = (fitting_exactly(arms, 1 << 57, int(norm * 2**28), 20, run.total) for run in runs)
+    assert len(one) < 1 << 15 and len(two) < 1 << 15 and one & two == {theta}
+    told = [(round(run.cumulative_reward / 0.25), 0.25) for run in runs]
+    assert share_that_fits(exact.arms, 1.0, norm, 20, told, np.random.default_rng(1)) > 2.0**-8

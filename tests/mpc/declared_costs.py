@@ -51,6 +51,12 @@ def tables(width: int) -> tuple[int, int, int]:
     return 3, word_bytes(width) + g + 1, 256 * g + 128 + 8 * 2 ** (2 * g - 1)
 
 
+def rounding(bits: int) -> tuple[int, int, int]:
+    """round_off: one element, truncated and then compared at bits + 1."""
+    rounds, peer, dealt = tables(bits + 1)
+    return 1 + rounds, 8 + peer, (12 if bits <= 32 else 16) + dealt
+
+
 def circuit(width: int) -> tuple[int, int, int]:
     """sign_by_circuit: one element."""
     levels = max(3, ceil(log2(width - 1)))
@@ -129,6 +135,7 @@ TABLE = [
     scaled("truncate_to", lambda s, x: ops.truncate_to(s, x, 0), (1, 8, 12)),
     scaled("newton_reciprocal", lambda s, x: ops.newton_reciprocal(s, x, x, 1), (4, 48, 40)),
     scaled("truncate 33", lambda s, x: ops.truncate(s, x, 33), (1, 8, 16)),
+    *(scaled(f"round_off {k}", lambda s, x, k=k: ops.round_off(s, x, k), rounding(k)) for k in (7, 20, 33, 62)),
     scaled("wraps", ops.wraps, (1, 8, 16)),
     scaled("truncate_published", lambda s, x: ops.truncate_published(s, x, 20), (1, 8, 16)),
     *(scaled(f"lookup {k}", lambda s, x, k=k: ops.lookup(s, x, indicator(1, k)), (1, *lookups(k))) for k in (1, 8, 9)),

@@ -131,6 +131,7 @@ def test_protocols_name_their_bounds(session: Session) -> None:
     refused(RangeError, lambda: run(ops.product(session, x, wide)), "63 fraction bits of 62", "truncate")
     refused(RangeError, lambda: run(ops.square(session, wide)), "86 fraction bits of 62")
     refused(RangeError, lambda: run(ops.truncate(session, x, 0)), "1 to 62", "0")
+    refused(RangeError, lambda: run(ops.round_off(session, x, 63)), "1 to 62", "63")
     refused(RangeError, lambda: run(ops.truncate_published(session, x, 63)), "1 to 62", "63")
     refused(RangeError, lambda: run(ops.is_negative(session, x, width=1)), "[2, 64]")
     refused(RangeError, lambda: run(ops.sign_by_circuit(session, x, width=65)), "[2, 64]")

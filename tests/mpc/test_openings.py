@@ -34,6 +34,7 @@ EXTREMES: dict[str, tuple[tuple[tuple[int, ...], ...], tuple[Any, ...]]] = {
     "square": (((1300,),), (0.0, HALF, -HALF)),
     "matmul": (((36, 36), (36, 36)), (0.0, 256.0, -256.0)),
     "truncate": (((1300,),), (0.0, 2.0**22 - ULP, ULP - 2.0**22)),
+    "round-off": (((1300,),), (0.0, 2.0**22 - ULP, ULP - 2.0**22)),
     "truncate-published": (((1300,),), (0.0, 2.0**22 - ULP, ULP - 2.0**22)),
     "wraps": (((1300,),), (0.0, FULL, -FULL)),
     "lookup": (((1300,),), (0, 255)),

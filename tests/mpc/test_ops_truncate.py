@@ -12,7 +12,7 @@ from mpc import Session, ops
 from mpc.correlations import WrapMask
 from mpc.ops.truncate import wrap_count
 from mpc.share import Share
-from offline import InsecureSeededDealer
+from offline import InsecureSeededDealer, Recorder
 
 Fixture = Callable[..., Any]
 LARGEST = (1 << 62) - 1
@@ -70,6 +70,36 @@ def test_scales(simulate: Fixture) -> None:
     x = session.share([1.5], scale=30)
     assert session.run(ops.truncate(session, x, 10)).scale == 20
     assert session.run(ops.truncate(session, x, 31)).scale == 0
+
+
+@pytest.mark.parametrize("bits", [1, 2, 13, 32, 33, 45, 61, 62])
+def test_rounding_off_is_exact_for_every_word(bits: int, parties: int, simulate: Fixture, evaluate: Fixture) -> None:
+    """floor(x / 2^bits + 1/2) in Python's integers: at the edges of the range, at ties and beside them, at random."""
+    half, largest = 1 << (bits - 1), LARGEST - (1 << (bits - 1))
+    near = [k * (1 << bits) + half + off for k in (-3, -2, -1, 0, 1, 2) for off in (-1, 0, 1)]
+    rng = np.random.default_rng(bits)
+    words = [largest, -largest, 0, *near, *rng.integers(-largest, largest + 1, 3000).tolist()]
+    x = np.array([word for word in words if abs(word) <= largest])
+    session = simulate(parties)
+    y = evaluate(session, ops.round_off(session, session.share(x, scale=0), bits))
+    assert y.tolist() == [(word + half) >> bits for word in x.tolist()]
+
+
+def test_rounding_off_knows_no_coin(parties: int, simulate: Fixture, evaluate: Fixture) -> None:
+    """One value, ten thousand masks: one result, where `truncate` has two."""
+    session = simulate(parties)
+    x = session.share(np.full(10_000, 5), scale=0)
+    assert set(evaluate(session, ops.round_off(session, x, 2)).tolist()) == {1}
+    assert set(evaluate(session, ops.truncate(session, x, 2)).tolist()) == {1, 2}
+
+
+def test_what_rounding_off_draws_is_declared(simulate: Fixture) -> None:
+    recorder = Recorder(2)
+    session = Session.simulate(2, recorder)
+    x = session.share(np.ones((2, 3)), scale=30)
+    assert session.run(ops.round_off(session, x, 12)).scale == 18
+    assert tuple(recorder.items) == ops.rounding_items((2, 3), 12)
+    assert session.run(ops.round_off(session, x, 33)).scale == 0
 
 
 def test_the_published_one_fails_on_large_words_and_eta_mends_it(

@@ -162,7 +162,7 @@ def puller(seed: int, bits: int, *, noise: Noise = Noise.SIGN, watch: Watch | No
     count, dim = problem.arms.shape
     theta = (yield from _receive(Role.DO, Kind.THETA, key=comp)).ciphertexts(comp, dim)
     pulls = _Pulls(problem, theta, Encryptor(comp, done.counts, pooled=True), _coins(seed, budget, problem, noise))
-    index_bits, total_bits = pulls.range_bits()
+    index_bits, total_bits = pulls.range_bits(problem.exploration.noise * noise.largest)
     check_room(comp, customer, max(index_bits, total_bits), total_bits)
     yield Send(Role.COMP, pack_ranges(count, index_bits))
     yield Send(Role.DC, pack_ranges(problem.scales.reward, total_bits))
@@ -210,9 +210,8 @@ class _Pulls:
         self._map.update(coins.first, float(coins.noise[0]))
         self._forms: LinearForms | None = None
 
-    def range_bits(self) -> tuple[int, int]:
-        """Of indices and of the sum, from public bounds."""
-        largest = float(np.abs(self._coins.noise).max())
+    def range_bits(self, largest: float) -> tuple[int, int]:
+        """Of indices and of the sum, from public bounds; largest: noise that there can be, not that was drawn."""
         limits = bounds(self._map.arms, self._map.exploration, self._coins.budget, largest_noise=largest)
         return limits.index_bits(self._problem.scales), limits.total_bits(self._problem.scales)
 

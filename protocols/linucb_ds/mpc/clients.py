@@ -20,13 +20,14 @@ def owner(theta: np.ndarray, settings: Settings, *, shared: bool = False) -> Cli
     norm = float(np.linalg.norm(theta))
     if theta.shape != (settings.dim,) or not norm <= settings.exploration.theta_norm * _SLACK:
         raise RangeError(
-            f"theta has shape {theta.shape} and norm {norm:.6g}: ({settings.dim},) and at most "
-            f"{settings.exploration.theta_norm:g} are declared; scale it or declare a larger theta_norm"
+            f"theta has shape {theta.shape} and norm {{}}: ({settings.dim},) and at most "
+            f"{settings.exploration.theta_norm:g} are declared; scale it or declare a larger theta_norm",
+            own=f"{norm:.6g}",
         )
     if not shared:
         yield Send(theta, settings.scales.theta)
 
 
 def customer() -> ClientProgram:
-    """DC: learns the sum of rewards, as a word."""
+    """DC: learns the sum of rewards, as a whole number of units."""
     return int((yield Receive((), 0)))

@@ -14,7 +14,7 @@ from mpc.share import Share
 
 from .hidden import HiddenState, pull
 from .settings import Settings
-from .shown import ARM, choose, reveal_total, reward_of, share_theta
+from .shown import ARM, choose, pass_over_ending, reveal_total, reward_of, share_theta
 
 
 class ShownArms:
@@ -48,14 +48,17 @@ class ShownArms:
     def turn(self) -> None:
         """One pull."""
         session, settings = self.session, self.settings
-        arm = session.run(choose(session, self._theta, self._map, settings)) if self.done else self._first
+        arm = self._first
+        if self.done:
+            pass_over_ending(session, settings)
+            arm = session.run(choose(session, self._theta, self._map, settings))
         noise = float(self._noise[self.done])
         self._total = self._total + reward_of(session, self._theta, arm, noise, settings)
         self._pulled(arm)
 
     def finish(self) -> None:
         """Tell the customer."""
-        self.session.run(reveal_total(self._total))
+        self.session.run(reveal_total(self.session, self._total, self.settings))
 
     def state(self) -> dict[str, np.ndarray]:
         """Shares of theta and of the sum, and the arms, from which the rest follows."""
@@ -97,6 +100,7 @@ class HiddenArms:
         """One pull."""
         settings = self.settings
         omega = settings.exploration.omega(self.done, settings.dim) if self.done else None
+        pass_over_ending(self.session, settings)
         onehot = self.session.run(pull(self.session, self.held, settings.ranges, omega))
         self.chosen.append(onehot.words)
         if self._knows:
@@ -105,7 +109,7 @@ class HiddenArms:
 
     def finish(self) -> None:
         """Tell the customer."""
-        self.session.run(reveal_total(self.held.total))
+        self.session.run(reveal_total(self.session, self.held.total, self.settings))
 
     def state(self) -> dict[str, np.ndarray]:
         """Shares of the state; and of a process that hosts all parties, the arms, for what it may be compared with."""

@@ -40,7 +40,7 @@ class Outsourced(Program["Run"]):
     seed: of the first arm and the noise that all parties may know.  problem: where theta is known; None in a role.
     """
 
-    name, unit = "linucb-ds", "pull"
+    name, unit, ending = "linucb-ds", "pull", True
     roles = (Role(OWNER), Role(CUSTOMER, patient=True))
 
     def __init__(self, settings: Settings, parties: int, seed: int, problem: LinearProblem | None = None) -> None:
@@ -66,7 +66,7 @@ class Outsourced(Program["Run"]):
     def facts(self) -> Facts:
         """What arguments name comes first, and what follows from it, such as rounded arms, last."""
         given = self.settings.as_json()
-        named = {name: given[name] for name in ("budget", "hide", "kind")}
+        named = {name: given[name] for name in ("budget", "hide", "kind", "sum_bits")}
         constants = dict(given["constants"])
         eigenvalues = constants.pop("eigenvalues", None)
         theta = fingerprint(rounded(self.problem, self.settings.scales).theta)
@@ -131,17 +131,16 @@ class Difference:
 
 @dataclass(frozen=True)
 class Reference:
-    """arms, rewards: of the reference, by pull.  total: the sum.  gaps: between its two best indices, by pull.
+    """arms, rewards: of the reference, by pull.  gaps: between its two best indices, by pull.  word: the sum, in units.
 
-    Exact integers where arms are shown: `word` is the sum that the run must reveal.  Where they are hidden, float64 on
-    the same rounded problem.
+    Exact integers where arms are shown: `word` is what the run must reveal.  Where they are hidden, float64 on the same
+    rounded problem.
     """
 
     arms: list[int]
     rewards: list[float]
     gaps: list[float]
-    total: float
-    word: int | None
+    word: int
 
     @classmethod
     def of(cls, problem: LinearProblem, settings: Settings, coins: Coins) -> Reference:
@@ -149,19 +148,20 @@ class Reference:
         if not settings.hide:
             run = play_fixed(problem, coins, settings.scales)
             rewards = [math.ldexp(pull.reward, -settings.scales.reward) for pull in run.pulls]
-            return cls(run.arms, rewards, [pull.gap for pull in run.pulls], run.cumulative_reward, run.total)
+            return cls(run.arms, rewards, [pull.gap for pull in run.pulls], nearest(run.total, settings))
         exact = rounded(problem, settings.scales)
         pulls = list(play(OFUL(exact.arms, exact.exploration), exact, coins))
         rewards = [pull.reward for pull in pulls]
-        return cls([pull.arm for pull in pulls], rewards, [pull.gap for pull in pulls], math.fsum(rewards), None)
+        word = math.floor(math.fsum(rewards) / settings.unit + 0.5)
+        return cls([pull.arm for pull in pulls], rewards, [pull.gap for pull in pulls], word)
 
 
 @dataclass(frozen=True)
 class Run(Counted):
     """A run that reached its end.
 
-    arms: None where nobody may know them.  word: the sum of rewards as its customer learned it.  reference: None where
-    the coins are the dealer's alone.
+    arms: None where nobody may know them.  word: the sum of rewards in units, as its customer learned it.
+    reference: None where the coins are the dealer's alone.
     """
 
     settings: Settings
@@ -176,15 +176,21 @@ class Run(Counted):
     @property
     def cumulative_reward(self) -> float:
         """The sum of rewards."""
-        return math.ldexp(self.word, -self.settings.scales.reward)
+        return self.word * self.settings.unit
+
+    @property
+    def reference_reward(self) -> float | None:
+        """The reference's sum, rounded alike."""
+        return None if self.reference is None else self.reference.word * self.settings.unit
 
     @property
     def operations(self) -> dict[str, int]:
-        """Counts of the whole run."""
-        draws = self.settings.budget - (0 if self.settings.hide else 1)
-        counts = {name: draws * count for name, count in counted(self.ended.items).items()}
+        """Counts of the whole run: what each pull drew but passed over counts once, at the end."""
+        draws, ending = self.settings.budget - (0 if self.settings.hide else 1), self.settings.ending
+        end, pull = counted(ending), counted(self.ended.items[len(ending) :])
         return {
-            **counts, "rounds": self.cost.rounds, "client_messages": self.cost.client_hops,
+            **{name: draws * count + end[name] for name, count in pull.items()},
+            "rounds": self.cost.rounds, "client_messages": self.cost.client_hops,
             "sent_bytes_per_party": self.cost.sent_bytes, "dealt_bytes": self.offline_bytes,
         }  # fmt: skip
 
@@ -210,6 +216,11 @@ def counted(items: Sequence[Correlation]) -> dict[str, int]:
         elif isinstance(item, (LookupMask, LineMask)):
             counts["lookups"] += math.prod(item.shape)
     return dict(counts)
+
+
+def nearest(word: int, settings: Settings) -> int:
+    """The sum in units behind its word of `scales.reward` fraction bits, a tie upwards: as `ops.round_off`."""
+    return (word + (1 << (settings.dropped - 1))) >> settings.dropped
 
 
 def first_difference(arms: Sequence[int], reference: Reference) -> Difference | None:

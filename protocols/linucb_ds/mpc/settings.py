@@ -18,6 +18,7 @@ from bandits.linear_problem import Exploration, LinearProblem, ProblemError, lon
 from bandits.oful import Confidence
 from bandits.spectral import SpectralConfidence
 from mpc import ops
+from mpc.correlations import Correlation
 from mpc.errors import ConfigError, RangeError
 from mpc.ring import VALUE_BITS
 
@@ -25,6 +26,8 @@ from .ranges import HiddenRanges, bits_before, largest_noise, widest_surprise
 
 WORD = 64
 LEAST_BITS = 12
+LEAST_PULLS = 2  # that bounds are for, so that a run of one draws what a rehearsal of two finds
+SUM_BITS = 10  # a thousandth of the largest sum there can be, and no digit that would tell which theta it is of
 _KINDS: dict[str, type[Confidence] | type[SpectralConfidence]] = {
     "linucb": Confidence,
     "spectralucb": SpectralConfidence,
@@ -33,7 +36,10 @@ _KINDS: dict[str, type[Confidence] | type[SpectralConfidence]] = {
 
 @dataclass(frozen=True, eq=False)
 class Settings:
-    """arms: (K, d), rounded to `scales.arm` fraction bits.  budget: N.  hide: reveal nothing but the sum of rewards."""
+    """arms: (K, d), rounded to `scales.arm` fraction bits.  budget: N.  hide: reveal nothing but the sum of rewards.
+
+    sum_bits: of that sum, counted from the power of two above the largest one that there can be.
+    """
 
     arms: np.ndarray
     exploration: Exploration
@@ -41,6 +47,7 @@ class Settings:
     noise: Noise = Noise.SIGN
     hide: bool = False
     scales: Scales = field(default_factory=Scales)
+    sum_bits: int = SUM_BITS
 
     def __post_init__(self) -> None:
         if self.budget < 1:
@@ -49,24 +56,26 @@ class Settings:
             self.ranges.check()
         else:
             ops.Keys(len(self.arms), self.index_bits)
-        if (wanted := self.bounds.total_bits(self.scales)) > WORD:
+        if (wanted := self.bounds.total_bits(self.scales)) > VALUE_BITS:
             raise RangeError(
-                f"a sum of {self.budget:,} rewards needs {wanted} bits of {WORD}: use a smaller budget, fewer fraction "
-                "bits, or a smaller theta_norm"
+                f"a sum of {self.budget:,} rewards needs {wanted} bits of {VALUE_BITS}: use a smaller budget, fewer "
+                "fraction bits, or a smaller theta_norm"
             )
+        if not 0 < self.sum_bits < wanted - 1:
+            raise ConfigError(f"a sum is told with 1 to {wanted - 2} bits, not {self.sum_bits}: use fewer --sum-bits")
 
     @classmethod
     def of(
         cls, problem: LinearProblem, budget: int, *, noise: Noise = Noise.SIGN, hide: bool = False,
-        scales: Scales | None = None,
+        scales: Scales | None = None, sum_bits: int = SUM_BITS,
     ) -> Settings:  # fmt: skip
         """The public half of a problem, with as many fraction bits as fit."""
         if budget < 1:
             raise ConfigError(f"a budget is at least 1 pull, not {budget}")
         arms, constants = problem.arms, problem.exploration
         try:
-            fitting = scales or fitting_scales(arms, constants, budget, noise)
-            made = cls(rounded(problem, fitting).arms, constants, budget, noise, hide, fitting)
+            fitting = scales or fitting_scales(arms, constants, max(LEAST_PULLS, budget), noise)
+            made = cls(rounded(problem, fitting).arms, constants, budget, noise, hide, fitting, sum_bits)
             PublicMap(made.arms, constants, budget)
         except ProblemError as error:
             raise ConfigError(str(error)) from error
@@ -86,12 +95,28 @@ class Settings:
     def bounds(self) -> Bounds:
         """Of indices and of the sum of rewards."""
         largest = self.exploration.noise * self.noise.largest
-        return bounds(self.arms, self.exploration, self.budget, largest_noise=largest)
+        pulls = max(LEAST_PULLS, self.budget)
+        return bounds(self.arms, self.exploration, pulls, largest_noise=largest)
 
     @property
     def index_bits(self) -> int:
         """Bits of a public map of [theta], sign included."""
         return self.bounds.index_bits(self.scales)
+
+    @property
+    def dropped(self) -> int:
+        """Bits of the sum's word that nobody learns."""
+        return self.bounds.total_bits(self.scales) - 1 - self.sum_bits
+
+    @property
+    def unit(self) -> float:
+        """What the sum is told as a multiple of."""
+        return 2.0 ** (self.dropped - self.scales.reward)
+
+    @property
+    def ending(self) -> tuple[Correlation, ...]:
+        """What rounding the sum draws."""
+        return ops.rounding_items((), self.dropped)
 
     @cached_property
     def ranges(self) -> HiddenRanges:
@@ -122,6 +147,7 @@ class Settings:
         given = {
             "arms": self.arms.tolist(), "kind": kind, "constants": asdict(constants), "budget": self.budget,
             "noise": self.noise.value, "hide": self.hide, "scales": asdict(self.scales),
+            "sum_bits": self.sum_bits,
         }  # fmt: skip
         plain: dict[str, Any] = json.loads(json.dumps(given))  # tuples become lists, as in a file
         return plain
@@ -134,7 +160,7 @@ class Settings:
             constants["eigenvalues"] = tuple(constants["eigenvalues"])
         return cls(
             np.array(given["arms"]), _KINDS[given["kind"]](**constants), given["budget"], Noise(given["noise"]),
-            given["hide"], Scales(**given["scales"]),
+            given["hide"], Scales(**given["scales"]), given["sum_bits"],
         )  # fmt: skip
 
 
@@ -160,7 +186,7 @@ def fitting_scales(arms: np.ndarray, exploration: Exploration, budget: int, nois
     uneven = round(math.log2(exploration.theta_norm / longest))
     theta = (room - uneven) // 2
     spare = min(
-        WORD - (limits.total_bits(none) - none.reward),
+        VALUE_BITS - (limits.total_bits(none) - none.reward),
         VALUE_BITS - _surprise_bits(arms, exploration, budget, noise),
     )
     arm = min(room - theta + 4, spare - theta)

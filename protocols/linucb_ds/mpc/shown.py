@@ -3,7 +3,7 @@
     DO                     computing parties                                DC
     theta  -- shares -->   [B_i] = <c_i, [theta]> + e_i
                            argmax; [arm] to all of them, update of c and e
-                           [sum of rewards]  ---------------------------->  sum
+                           [sum of rewards], rounded  ------------------->  sum
 
 b = (sum x x') theta + sum eta x, so with the pulled arms and their noise public, A^-1 b is a public linear map of theta
 and everything but theta is public: c_i = x_i' A^-1 sum x x' and e_i = x_i' A^-1 sum eta x + omega |x_i|_(A^-1), rounded
@@ -11,6 +11,9 @@ as `bandits.fixed_point` rounds them.  An index is then exact at the scale of c 
 truncation, and so is the sum of rewards <sum x, theta> + sum eta.  Only the argmax talks:
 
     1-4  o = argmax B        5  reveal the arm
+
+With all its digits the sum would tell theta: <sum x, theta> is a number of 57 fraction bits, and few thetas make the
+one that is seen.  So it is rounded, on shares and without a coin, to the digits that are declared.
 """
 
 from __future__ import annotations
@@ -70,9 +73,16 @@ def reward_of(session: Session, theta: Share, arm: int, noise: float, settings: 
     )
 
 
-def reveal_total(total: Share) -> Rounds[None]:
-    """Tell the customer what all pulls paid, as a word of `scales.reward` fraction bits.  Cost: 1 message a party."""
-    yield Reveal(total.integers(), to=CUSTOMER, what=TOTAL, why=BUYS)
+def reveal_total(session: Session, total: Share, settings: Settings) -> Rounds[None]:
+    """Tell the customer what all pulls paid, to the nearest `unit`.  Cost: 4 rounds, and 1 message a party."""
+    told = yield from ops.round_off(session, total.integers(), settings.dropped)
+    yield Reveal(told, to=CUSTOMER, what=TOTAL, why=BUYS)
+
+
+def pass_over_ending(session: Session, settings: Settings) -> None:
+    """A pull was dealt what rounds the sum, like every pull that might have been the last: nobody uses it."""
+    for item in settings.ending:
+        session.draw(item)
 
 
 def ring_words(values: np.ndarray, bits: int) -> np.ndarray:

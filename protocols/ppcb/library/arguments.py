@@ -54,8 +54,9 @@ def contexts_of(given: Any, blocks: Mapping[int, slice], *, bound: float) -> tup
         norm = float(np.linalg.norm(rows[:, block], axis=-1).max())
         if norm > bound * (1.0 + 2.0**-20):
             raise RangeError(
-                f"the features of party {party} have a norm of {norm:.6g}, bound is {bound:g}: scale them, or make the "
-                "bandit with a larger bound"
+                f"the features of party {party} have a norm of {{}}, bound is {bound:g}: scale them, or make the "
+                "bandit with a larger bound",
+                own=f"{norm:.6g}",
             )
     return rows, alone
 
@@ -119,7 +120,7 @@ def places_of(given: Any, arms: Sequence[int]) -> np.ndarray:
     wanted = whole_numbers(given, None, "arms")
     place = {arm: at for at, arm in enumerate(arms)}
     if unknown := sorted({arm for arm in wanted.tolist() if arm not in place}):
-        raise ArgumentError(f"there is no arm {unknown[0]}: the arms are {_listed(arms)}")
+        raise ArgumentError(f"there is no arm {{}}: the arms are {_listed(arms)}", own=str(unknown[0]))
     return np.array([place[arm] for arm in wanted.tolist()], np.int64)
 
 

@@ -28,6 +28,17 @@ def test_what_the_attackers_find(capsys: Output) -> None:
         assert blind["comp_reward_error"] > 1.0 and blind["comp_theta_error_by_signs"] is None
 
 
+def test_what_dc_finds(capsys: Output) -> None:
+    """The whole sum leaves a few thousand thetas of 2^60, and two of them one; a rounded sum leaves nearly all."""
+    facts = document(capsys, "attack linucb-ds --runs 2 --budget 5 --arms 4")
+    published = facts["as published"]
+    assert published["dc_all"] > 55 and published["dc_one"] < 15 and published["dc_two"] == 0.0
+    for shares in (facts["arms shown"], facts["arms hidden"]):
+        assert shares["dc_all"] > 55 and shares["dc_two"] <= shares["dc_one"] <= shares["dc_all"]
+        assert shares["dc_two"] > shares["dc_all"] - 8.0
+    assert "dc_all" not in facts["from nothing"]
+
+
 def test_as_text_and_on_a_graph(capsys: Output) -> None:
     main(["attack", "spectralucb-ds", "--runs", "2", "--budget", "12", "--arms", "6", "--seed", "4"])
     said = capsys.readouterr().out

@@ -17,12 +17,22 @@ import gmpy2
 from bandits.attacks.linucb_comp import recover
 from bandits.attacks.linucb_p import cosine, estimate
 from bandits.coins import Coins, Noise
-from bandits.fixed_point import Scales, reals, rounded
+from bandits.fixed_point import Scales, reals, rounded, words
 from bandits.linear_problem import LinearProblem
 from bandits.oful import Confidence
 from bandits.spectral import neighbour_graph, spectral_problem
 from mpc.errors import ConfigError, Desync, PeerLost, RangeError
-from protocols.linucb_ds.classic.messages import Kind, Role, pack, pack_number, pack_ranges, unpack
+from protocols.linucb_ds.classic.messages import (
+    Kind,
+    PublicProblem,
+    Role,
+    pack,
+    pack_ciphertexts,
+    pack_number,
+    pack_problem,
+    pack_ranges,
+    unpack,
+)
 from protocols.linucb_ds.classic.roles import (
     Outcome,
     check_room,
@@ -213,6 +223,32 @@ def test_comp_sees_a_uniform_sum() -> None:
     totals = {in_one_process({**plays(problem, 1), Role.COMP: comp_like()})[0][Role.DC].total for _ in range(60)}
     assert len(totals) == 1
     assert len(np.unique(np.floor(8 * (np.array(masked) + 0.5)))) == 8
+
+
+@pytest.mark.parametrize("noise", list(Noise))
+def test_ranges_follow_from_public_bounds_and_not_from_the_noise_that_was_drawn(noise: Noise) -> None:
+    """300 seeds of P's, one message to each: it would tell Comp and DC how large the largest noise was."""
+    problem, budget, scales = linucb(2, 3), 8, Scales()
+    comp, customer = (SecretKey.generate(BITS, insecure=True).public for _ in range(2))
+    exact = rounded(problem, scales)
+    shown = PublicProblem(words(exact.arms, scales.arm), problem.exploration, scales)
+    theta = Encryptor(comp).encrypt(words(exact.theta, scales.theta).tolist())
+    answers = {
+        Role.COMP: [pack(Kind.KEY, comp.to_bytes())],
+        Role.DC: [pack(Kind.KEY, customer.to_bytes()), pack_number(Kind.BUDGET, budget)],
+        Role.DO: [pack_problem(shown), pack_ciphertexts(Kind.THETA, theta, comp)],
+    }  # fmt: skip
+    seen: dict[str, set[bytes]] = {Role.COMP: set(), Role.DC: set()}
+    for seed in range(300):
+        play, boxes, reply = puller(seed, BITS, noise=noise), {role: list(raw) for role, raw in answers.items()}, None
+        for _ in range(20):
+            want = play.send(reply)
+            reply = boxes[Role(want.sender)].pop(0) if isinstance(want, Receive) else None
+            if isinstance(want, Send):
+                seen[want.to].add(want.raw)
+                if want.to is Role.DC:
+                    break
+    assert [len(messages) for messages in seen.values()] == [1, 1]
 
 
 @pytest.mark.parametrize("comp_bits", [256, 512])

@@ -202,7 +202,7 @@ def test_a_launch_goes_on_after_a_party_died(hide: bool, tmp_path: Path, monkeyp
     run = launched(problem, settings, keep=Keep(home, 5, True), scratch=tmp_path / "three")
     assert run.reference is not None
     if hide:
-        assert run.cumulative_reward == pytest.approx(run.reference.total, abs=1e-6)
+        assert run.word == run.reference.word
         assert [entry.role for entry in run.ledger] == ["DC"]
     else:
         assert (run.arms, run.word) == (run.reference.arms, run.reference.word)

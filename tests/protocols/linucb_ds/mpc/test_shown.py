@@ -115,4 +115,4 @@ def test_indices_stay_within_their_bits() -> None:
         run = play_fixed(problem, coins, settings.scales)
         largest = max(abs(index) for pull in run.pulls for index in pull.indices)
         assert largest < 1 << (settings.index_bits - 1)
-        assert abs(run.total) < 1 << (settings.bounds.total_bits(settings.scales) - 1) <= 1 << 63
+        assert abs(run.total) < 1 << (settings.bounds.total_bits(settings.scales) - 1) <= 1 << 61

@@ -1,0 +1,188 @@
+"""Of an error that ends a client the parties hear the kind, and its launcher words without a value: every client."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mpc.children import Record
+from mpc.client import ClientProgram, Receive, Send, serve
+from mpc.errors import MaskedError, PeerLost, Told
+from mpc.net.frames import Nodes, aborted, farewell
+from protocols.linucb_ds.mpc.clients import customer as linucb_customer
+from protocols.linucb_ds.mpc.clients import owner
+from protocols.linucb_ds.mpc.settings import Settings as LinUCBSettings
+from protocols.ppcb.clients import payer, puller
+from protocols.ppcb.library.calls import Hear, Say, payer_client, puller_client
+from protocols.run.desk import MemoryDesk, World
+from protocols.samba.mpc.clients import customer as samba_customer
+from protocols.samba.mpc.clients import host
+
+from .linucb_ds.mpc.runs import normal
+from .ppcb.runs import settings as ppcb_settings
+from .samba.mpc.test_owners import hosted
+
+ROOT = Path(__file__).resolve().parents[2]
+SECRET = 8675309
+"""What a client knows and nobody else may: it is in a value that each client below fails of."""
+
+
+class Deaf:
+    """A link to two parties that reveal `SECRET` to whoever receives, and note why a client leaves."""
+
+    parties = 2
+    left: Told | None = None
+
+    def __init__(self, lost: bool) -> None:
+        self._lost = lost
+
+    def send(self, payloads: np.ndarray, what: str) -> None:
+        if self._lost:
+            raise PeerLost(f"party 1 left while {SECRET} was sent", peer=1)
+
+    def receive(self, count: int, what: str) -> np.ndarray:
+        if self._lost:
+            raise PeerLost(f"party 1 left before {SECRET} came", peer=1)
+        rows = np.zeros((2, count // 8), np.uint64)
+        rows[0] = SECRET
+        return rows.view(np.uint8)
+
+    def close(self, reason: Told | None = None) -> None:
+        self.left = reason
+
+
+def desk(*heard: int) -> MemoryDesk:
+    world = World()
+    world.told.extend(np.full((1, 1), arm) for arm in heard)
+    return MemoryDesk(world)
+
+
+class FullDesk(MemoryDesk):
+    """Whose notes do not fit on its disk."""
+
+    def note(self, words: np.ndarray) -> None:
+        raise OSError(f"no space for {words.tolist()}")
+
+
+def fails(*_: Any) -> Any:
+    raise KeyError(SECRET)
+
+
+def bandit_puller(at: MemoryDesk) -> ClientProgram:
+    return puller(ppcb_settings(replicas=1), 3, at)
+
+
+def bandit_payer(paid: float) -> ClientProgram:
+    given = ppcb_settings(replicas=1)
+    return payer(np.full((3, 1, 1, given.arms), paid), given, desk(0, 0, 0))
+
+
+def long_theta() -> ClientProgram:
+    settings = LinUCBSettings.of(normal(3, 4), 10)
+    return owner(np.array([float(SECRET), 0.0, 0.0]), settings)
+
+
+def owners_beyond_their_range() -> ClientProgram:
+    own = hosted("ucb")
+    own.owners.words = lambda *_: np.full(6, SECRET << 40)  # type: ignore[method-assign]
+    return host(own, desk())
+
+
+def sends(value: Any, **rest: Any) -> ClientProgram:
+    yield Send(value, **rest)
+
+
+def receives() -> ClientProgram:
+    told = yield Receive(())
+    raise ValueError(f"what was told is {told}")
+
+
+class Shy:
+    def __repr__(self) -> str:
+        return str(SECRET)
+
+
+CLIENTS: dict[str, list[Callable[[], ClientProgram]]] = {
+    "protocols/ppcb/clients.py:puller": [lambda: bandit_puller(desk()), lambda: bandit_puller(FullDesk(World()))],
+    "protocols/ppcb/clients.py:payer": [lambda: bandit_payer(SECRET), lambda: bandit_payer(np.nan)],
+    "protocols/ppcb/library/calls.py:puller_client": [
+        lambda: puller_client([Say([SECRET], [0, 1])], fails),
+        lambda: puller_client([Hear()], fails),
+        lambda: puller_client(map(fails, [0]), fails),
+    ],
+    "protocols/ppcb/library/calls.py:payer_client": [
+        lambda: payer_client([[SECRET]]), lambda: payer_client([[np.nan]]), lambda: payer_client([Shy()]),
+        lambda: payer_client(map(fails, [0])),
+    ],
+    "protocols/samba/mpc/clients.py:host": [owners_beyond_their_range],
+    "protocols/samba/mpc/clients.py:customer": [samba_customer],
+    "protocols/linucb_ds/mpc/clients.py:owner": [long_theta],
+    "protocols/linucb_ds/mpc/clients.py:customer": [linucb_customer],
+    "any": [
+        lambda: sends(SECRET, bound=1.0), lambda: sends([np.inf, SECRET]), lambda: sends([Shy()]),
+        lambda: sends(str(SECRET)), receives,
+    ],
+}  # fmt: skip
+CASES = [pytest.param(make, id=f"{name} {at}") for name, makers in CLIENTS.items() for at, make in enumerate(makers)]
+
+
+def ended(client: ClientProgram, *, lost: bool) -> tuple[BaseException | None, Told | None]:
+    """What a client ends of, and what it tells the parties."""
+    link = Deaf(lost)
+    try:
+        serve(link, client)
+    except Exception as error:
+        return error, link.left
+    return None, link.left
+
+
+@pytest.mark.parametrize("make", CASES)
+def test_the_parties_hear_the_kind_alone(make: Callable[[], ClientProgram]) -> None:
+    error, told = ended(make(), lost=False)
+    if error is None:  # a customer takes whatever number it is told
+        assert make in (samba_customer, linucb_customer) and told is None
+        return
+    assert told == Told(type(error).__name__)
+    assert str(SECRET) not in str(farewell(told, 2)) + str(aborted(farewell(told, 2)[1], 2, Nodes(2)))
+    if isinstance(error, MaskedError):
+        record = Record.of(error)
+        assert record.kind == told.kind and record.text and str(SECRET) not in record.text
+
+
+@pytest.mark.parametrize("make", CASES)
+def test_of_a_lost_party_the_others_hear_which(make: Callable[[], ClientProgram]) -> None:
+    error, told = ended(make(), lost=True)
+    if isinstance(error, PeerLost):
+        assert told == Told("PeerLost", peer=1)
+        heard = aborted(farewell(told, 2)[1], 2, Nodes(2))
+        assert isinstance(heard, PeerLost) and (heard.peer, str(heard)) == (1, "client 0 lost party 1")
+    else:
+        assert told == Told(type(error).__name__)
+
+
+def test_what_its_own_process_reads_has_the_value() -> None:
+    """The owner needs it: which arm, which norm."""
+    for name, value in (
+        ("ppcb/library/calls.py:puller_client", str(SECRET)),
+        ("linucb_ds/mpc/clients.py:owner", "8.6"),
+    ):
+        error, _ = ended(CLIENTS[f"protocols/{name}"][0](), lost=False)
+        assert isinstance(error, MaskedError) and value in str(error) and value not in error.told
+        assert error.told.replace("...", "") != str(error) and error.told.count("...") == 1
+
+
+def test_every_client_is_here() -> None:
+    """Functions below `protocols` that give a ClientProgram and yield."""
+    found = set()
+    for path in (ROOT / "protocols").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef) and isinstance(node.returns, ast.Name):
+                yields = any(isinstance(part, ast.Yield) for part in ast.walk(node))
+                if node.returns.id == "ClientProgram" and yields:
+                    found.add(f"{path.relative_to(ROOT)}:{node.name}")
+    assert found == CLIENTS.keys() - {"any"}
