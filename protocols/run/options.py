@@ -295,8 +295,11 @@ def _checked(system: System, options: Namespace, here: Place | None, *, processe
 @contextlib.contextmanager
 def _reserved(out: Path | None) -> Iterator[None]:
     """The folder is this run's, and takes its result."""
-    with contextlib.nullcontext() if out is None else reserved(out / "checkpoints"):
-        for name in () if out is None else ("result.json", "reward.png"):
+    if out is None:
+        yield
+        return
+    with reserved(out / "checkpoints"):
+        for name in ("result.json", "reward.png"):
             check_file(out / name, "--out")
         yield
 

@@ -63,6 +63,5 @@ def test_a_tag_is_of_all_parts_and_of_where_they_end() -> None:
         for person in (b"one", b"two")
     }
     assert len(tags) == 10 and {len(tag) for tag in tags} == {32}
-    assert (
-        mac(bytes(16), "a", person=b"one") == mac(bytes(16), b"a", person=b"one") != mac(b"1" * 16, "a", person=b"one")
-    )
+    assert mac(bytes(16), "a", person=b"one") == mac(bytes(16), b"a", person=b"one")
+    assert mac(bytes(16), "a", person=b"one") != mac(bytes([1] * 16), "a", person=b"one")
