@@ -206,9 +206,9 @@ def _names(text: str, name: str) -> bool:
 
 
 def _go_on(trial: Trial, case: Case, mark: str, home: Path, *, limit: float) -> Result | None:
-    """Run with --resume, and anew where that says that there is nothing to go on from."""
+    """Run with --resume, and anew where that says that there is nothing to go on from, in place of what is there."""
     promised = _PROMISED.search(trial.said) is not None
-    for way, more in (("went on", ["--resume"]), ("anew", [])):
+    for way, more in (("went on", ["--resume"]), ("anew", ["--overwrite"])):
         scratch = home / way.replace(" ", "-")
         with Launched(_command(case, home, _PATIENT, *more), mark, scratch) as launched:
             launched.ended_within(limit)

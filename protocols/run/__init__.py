@@ -6,7 +6,8 @@ simulate         a run in one process
 launch           a run in processes; role_process is such a process, dealer_process the dealer's, torchrun its ranks
 rehearsal, plans what a decision draws, found by playing one with nobody's inputs; and the file of it
 checkpoint       what a role goes on from
-folder           of a run: locked, begun, gone on from, forgotten
+folder           of a run: locked, begun, gone on from, finished
+kept             a file that is whole, on the disk, and authenticated in its place
 notes            what a client learned, decision by decision, and which were made again
 stopping         Ctrl-C once and twice
 desk             where a client sits: what it keeps, notes, and tells another one

@@ -11,6 +11,7 @@ whatever it has learned counts: a decision that was made m times has disclosed m
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
@@ -69,9 +70,10 @@ class Notes:
             file.truncate(count * self._each)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Let go of the file, when it is on the disk."""
         if self._file is not None:
-            self._file.close()
+            with self._file, contextlib.suppress(OSError):
+                os.fdatasync(self._file.fileno())
 
     def _opened(self) -> IO[bytes]:
         """The file, behind its last whole record; if it was removed meanwhile, another one with all that it held."""

@@ -196,10 +196,7 @@ def _run(system: System, options: Namespace, *, processes: bool) -> None:
         if here is not None:
             _ranked(system, options, out, here)
             return
-        with (
-            contextlib.nullcontext() if out is None else reserved(out / "checkpoints"),
-            _told_to_stop(system, options, out),
-        ):
+        with _reserved(out), _told_to_stop(system, options, out):
             report = _played(system, options, out, processes=processes)
             _finish(system, options, report, out)
 
@@ -244,7 +241,7 @@ def _ranked(system: System, options: Namespace, out: Path | None, here: Place) -
         follow(how, here, clients)
         return
     program = system.program(options, processes=True)
-    with contextlib.nullcontext() if out is None else reserved(out / "checkpoints"):
+    with _reserved(out):
         run = torchrun(program, how, keep=keep)
         _finish(system, options, _reported(system, options, program, run, keep), out)
 
@@ -291,11 +288,19 @@ def _checked(system: System, options: Namespace, here: Place | None, *, processe
         check_place(here, options.parties, system.clients(options, processes=True))
     if options.plot is not None and (here is None or not here.node):
         check_picture(options.plot)
-    out: Path | None = options.out or (None if options.json else Path("runs") / system.name)
-    if out is not None and (here is None or not here.node):
+    return options.out or (None if options.json else Path("runs") / system.name)
+
+
+@contextlib.contextmanager
+def _reserved(out: Path | None) -> Iterator[None]:
+    """The folder is this run's, and takes its result."""
+    if out is None:
+        yield
+        return
+    with reserved(out / "checkpoints"):
         for name in ("result.json", "reward.png"):
             check_file(out / name, "--out")
-    return out
+        yield
 
 
 def _keep_in(system: System, options: Namespace, out: Path | None) -> Keep | None:

@@ -211,6 +211,20 @@ def test_a_store_that_is_not_there_is_named(tmp_path: Path) -> None:
             look(tmp_path / "none")
 
 
+def test_a_folder_of_something_else_is_no_store(homes: list[Path], tmp_path: Path) -> None:
+    """Nobody is told to delete it, or to deal a new one in its place."""
+    other = tmp_path / "site"
+    other.mkdir()
+    for name in ("index.html", "key", "plan.json", "manifest.json"):
+        for look in (Store, inspect):
+            with pytest.raises(ConfigError, match=rf"{other} is not a store: name a folder party-p that") as refusal:
+                look(other)
+            assert not isinstance(refusal.value, StoreRefused) and "delete" not in str(refusal.value)
+        (other / name).write_text('{"name": "a web app"}')
+    with pytest.raises(ConfigError, match="is not a store"):
+        Store(homes[0].parent)
+
+
 # Edited, truncated, extended, foreign, re-ordered.
 
 

@@ -108,7 +108,8 @@ def forget(folder: Path) -> None:
     homes = list(folder.glob("owner*"))
     for home in (folder, *homes):
         forget_all(home)
-    (folder / RUN).unlink(missing_ok=True)
+    for path in folder.glob(f"{RUN}*"):
+        path.unlink(missing_ok=True)
     for empty in [*homes, folder]:
         with suppress(OSError):  # it holds something else, or is not there
             empty.rmdir()

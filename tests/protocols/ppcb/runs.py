@@ -88,13 +88,13 @@ class Simulation(simulation_of_any.Simulation[Run]):
 def simulate(
     environment: Environment, settings: Settings, *, parties: int, steps: int, seed: int,
     progress: Callable[[Any], bool] | None = None, folder: Path | None = None, every: int = 1 << 30,
-    resume: bool = False,
+    resume: bool = False, overwrite: bool = False,
 ) -> Run:  # fmt: skip
     """All decisions in this process.  progress: is shown the decisions that are `done`, and says whether to go on."""
     return simulation_of_any.simulate(
         Bandit.on(environment, settings, parties=parties, steps=steps, seed=seed),
         seed=seed,
-        keep=None if folder is None else Keep(folder, every, resume),
+        keep=None if folder is None else Keep(folder, every, resume, overwrite),
         watch=None if progress is None else lambda done: progress(SimpleNamespace(done=done)),
     )
 

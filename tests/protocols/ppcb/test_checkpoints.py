@@ -98,16 +98,16 @@ def test_two_are_kept_and_only_their_owner_reads_them(tmp_path: Path) -> None:
     home = tmp_path / "new" / "checkpoints"
     simulate(ENVIRONMENT, settings(), parties=2, steps=9, seed=1, folder=home, every=2)
     assert [path.name for path in checkpoints(home)] == ["checkpoint-000000008.npz", "checkpoint-000000009.npz"]
-    assert [path.name for path in sorted(home.iterdir())] == [path.name for path in checkpoints(home)]
+    assert [path.name for path in sorted(home.iterdir())] == [*(path.name for path in checkpoints(home)), "home.key"]
     assert stat.S_IMODE(home.stat().st_mode) == 0o700
-    assert {stat.S_IMODE(path.stat().st_mode) for path in checkpoints(home)} == {0o600}
+    assert {stat.S_IMODE(path.stat().st_mode) for path in home.iterdir()} == {0o600}
 
 
 def test_an_older_run_in_the_folder_does_not_push_out_a_new_one(tmp_path: Path) -> None:
     """A run that starts anew is the one that goes on from there."""
     simulate(ENVIRONMENT, settings(), parties=2, steps=9, seed=1, folder=tmp_path, every=3)
     rest = {"parties": 2, "steps": 8, "seed": 2, "folder": tmp_path, "every": 2}
-    stopped = simulate(ENVIRONMENT, settings(), **rest, progress=lambda run: run.done < 4)
+    stopped = simulate(ENVIRONMENT, settings(), **rest, overwrite=True, progress=lambda run: run.done < 4)
     assert latest(tmp_path).done == 4
     resumed = simulate(ENVIRONMENT, settings(), **rest, resume=True)
     assert resumed.steps == 8 and (resumed.arms[:4] == stopped.arms).all()

@@ -24,6 +24,7 @@ from protocols.ppcb.report import text
 from protocols.ppcb.settings import Division, Policy, Settings, Variant
 from protocols.run.checkpoint import Checkpoint, checkpoint_at, checkpoints
 from protocols.run.desk import FileDesk
+from protocols.run.notes import Notes
 
 from ..harness import LIMIT, awaited, document, masked, refused, started
 from .commands import SMALL, Struck, roles
@@ -161,8 +162,8 @@ def test_parties_that_kept_different_steps_go_on_from_one_they_share(tmp_path: P
     ]
     assert "learned 24 arms, of steps that were played again" in text(again) and "up to 2 of one context" in text(again)
     assert again.twin_arms is not None and (again.arms == again.twin_arms).all()
-    noted = np.fromfile(tmp_path / "keep" / "arms.bin", np.int64)
-    assert (noted.reshape(24, 3) == again.arms).all(), "what was noted after that step is forgotten"
+    noted = Notes(tmp_path / "keep" / "arms.bin", (3,)).words()
+    assert (noted == again.arms).all(), "what was noted after that step is forgotten"
     assert Checkpoint.load(checkpoint_at(tmp_path / "keep" / "party-1", 24)).done == 24
     for party in range(2):
         for kept in checkpoints(tmp_path / "keep" / f"party-{party}"):

@@ -143,12 +143,12 @@ def _flipped(folder: Path) -> None:
 
 
 def _swapped(folder: Path) -> None:
-    shutil.copy(next((folder / "party-0").glob("*.npz")), next((folder / "party-1").glob("*.npz")))
+    shutil.copytree(folder / "party-0", folder / "party-1", dirs_exist_ok=True)  # with the key that lies there
 
 
 def _foreign(folder: Path) -> None:
     saved(folder / "other")
-    shutil.copy(next((folder / "other/party-1").glob("*.npz")), next((folder / "party-1").glob("*.npz")))
+    shutil.copytree(folder / "other/party-1", folder / "party-1", dirs_exist_ok=True)
 
 
 @pytest.mark.parametrize(
