@@ -18,6 +18,7 @@ from tests.parties.processes import ENVIRONMENT, PARTY, Launched, ended, gone, s
 
 _HEAD = """
 import os, signal, sys, threading
+from pathlib import Path
 from mpc.errors import *
 from mpc.launch import join, join_as_client, party_main, place
 from tests.parties.programs import *
@@ -29,6 +30,11 @@ def party(text: str) -> list[str]:
     """A party whose main function has this body."""
     body = "".join(f"    {line}\n" for line in text.strip().splitlines())
     return script(f"{_HEAD}def main():\n{body}party_main(main)\n")
+
+
+def quick(text: str) -> list[str]:
+    """A process that begins at once: it imports nothing of ours."""
+    return script(f"import json, os, sys, time\nme = json.loads(os.environ['MASKED_PLACE'])['node']\n{text}")
 
 
 @pytest.fixture
@@ -144,7 +150,6 @@ raise PeerLost("Ada did not call", peer=0)
     assert str(failed) == "Bob failed with exit code 2: Ada did not call"
 
 
-@pytest.mark.usefixtures("impatient")
 def test_a_witness_whose_peer_failed_as_well_lets_that_one_speak() -> None:
     """Party 2 ends first, of party 1, which waited in vain for party 0: what party 1 knows is the cause."""
     left = party("""
@@ -157,13 +162,17 @@ if me:
     assert str(launched.error) == "party 1 failed with exit code 2: party 0 is missed"
 
 
-def test_words_on_stderr_make_no_witness() -> None:
+def test_words_on_stderr_make_no_witness(tmp_path: Path) -> None:
     """A process that dies without a record is no witness, whatever it printed before."""
-    text = """
+    text = f"""
+pid = Path({str(tmp_path)!r}) / "pid"
 if me == 0:
     print("PeerLost: party 1 closed its connection (reported by party 1)", file=sys.stderr, flush=True)
+    pid.with_suffix(".new").write_text(str(os.getpid()))
+    pid.with_suffix(".new").rename(pid)
     os.kill(os.getpid(), signal.SIGKILL)
-threading.Event().wait(0.5)
+while not pid.exists() or Path("/proc", pid.read_text()).exists():  # until the launcher has seen its end
+    threading.Event().wait(0.01)
 raise ConfigError("the party that comes later")
 """
     failed = Launched(party(text), 2).error
@@ -220,8 +229,8 @@ def test_over_gloo_a_party_that_ends_before_it_joins_brings_all_down() -> None:
 
 
 def test_the_limit_ends_all_and_names_who_still_ran() -> None:
-    launched = Launched(party("if me:\n    threading.Event().wait(60)"), 3, limit=1.5)
-    assert str(launched.error) == "stopped after 1.5 s: party 1, party 2 still ran"
+    launched = Launched(quick("if me:\n    time.sleep(60)"), 3, limit=3)
+    assert str(launched.error) == "stopped after 3 s: party 1, party 2 still ran"
     assert all(gone(pid) for pid in launched.pids)
 
 
@@ -236,9 +245,10 @@ def test_the_last_one_is_not_waited_for_for_ever() -> None:
     assert all(gone(pid) for pid in launched.pids)
 
 
-def test_a_failure_before_the_limit_is_the_cause() -> None:
-    launched = Launched(party("if me:\n    threading.Event().wait(60)\nraise ConfigError('no file')"), 2, limit=1.5)
-    assert str(launched.error) == "party 0 failed with exit code 2: no file"
+def test_a_failure_before_the_limit_is_the_cause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mpc.launch._GRACE", 60.0)
+    launched = Launched(quick("if me:\n    time.sleep(60)\nsys.exit('no file')"), 2, limit=3)
+    assert str(launched.error) == "party 0 failed with exit code 1: no file"
 
 
 def test_a_child_that_is_killed_is_named() -> None:
@@ -252,11 +262,15 @@ def test_a_child_that_is_killed_is_named() -> None:
 
 
 @pytest.mark.usefixtures("impatient")
-def test_children_that_resist_are_killed() -> None:
+def test_children_that_resist_are_killed(tmp_path: Path) -> None:
     """And they are given one second together, not one after the other."""
-    text = """
+    text = f"""
+ready = Path({str(tmp_path)!r})
 signal.signal(signal.SIGTERM, lambda *_: print("asked", flush=True))
+(ready / str(me)).touch()
 if me == 0:
+    while len(list(ready.iterdir())) < 3:
+        threading.Event().wait(0.01)
     raise SystemExit(3)
 while True:
     threading.Event().wait(1)
@@ -274,10 +288,10 @@ def test_children_may_say_goodbye() -> None:
 def leaves(*_):
     print("goodbye", flush=True)
     raise SystemExit(0)
+signal.signal(signal.SIGTERM, leaves)
 transport = join()
 if me == 0:
     raise SystemExit(3)
-signal.signal(signal.SIGTERM, leaves)
 while True:
     threading.Event().wait(1)
 """
