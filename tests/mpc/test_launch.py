@@ -24,17 +24,13 @@ from mpc.launch import join, join_as_client, party_main, place
 from tests.parties.programs import *
 me = place().node
 """
+_LIGHT = "import json, os, sys, time; me = json.loads(os.environ['MASKED_PLACE'])['node']\n"  # up at once
 
 
 def party(text: str) -> list[str]:
     """A party whose main function has this body."""
     body = "".join(f"    {line}\n" for line in text.strip().splitlines())
     return script(f"{_HEAD}def main():\n{body}party_main(main)\n")
-
-
-def quick(text: str) -> list[str]:
-    """A process that begins at once: it imports nothing of ours."""
-    return script(f"import json, os, sys, time\nme = json.loads(os.environ['MASKED_PLACE'])['node']\n{text}")
 
 
 @pytest.fixture
@@ -229,7 +225,7 @@ def test_over_gloo_a_party_that_ends_before_it_joins_brings_all_down() -> None:
 
 
 def test_the_limit_ends_all_and_names_who_still_ran() -> None:
-    launched = Launched(quick("if me:\n    time.sleep(60)"), 3, limit=3)
+    launched = Launched(script(f"{_LIGHT}if me: time.sleep(60)"), 3, limit=3)
     assert str(launched.error) == "stopped after 3 s: party 1, party 2 still ran"
     assert all(gone(pid) for pid in launched.pids)
 
@@ -245,9 +241,8 @@ def test_the_last_one_is_not_waited_for_for_ever() -> None:
     assert all(gone(pid) for pid in launched.pids)
 
 
-def test_a_failure_before_the_limit_is_the_cause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mpc.launch._GRACE", 60.0)
-    launched = Launched(quick("if me:\n    time.sleep(60)\nsys.exit('no file')"), 2, limit=3)
+def test_a_failure_before_the_limit_is_the_cause() -> None:
+    launched = Launched(script(f"{_LIGHT}if me: time.sleep(60)\nsys.exit('no file')"), 2, limit=3)
     assert str(launched.error) == "party 0 failed with exit code 1: no file"
 
 

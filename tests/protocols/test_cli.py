@@ -152,7 +152,21 @@ def test_a_party_that_is_ended_is_said_once_and_takes_the_launch_along(how: sign
     assert not any(Path(f"/proc/{party}").exists() for party in parties)
 
 
-CLASSIC = "launch linucb-ds --mode classic --bits 1024 --dim 2 --arms 3 --budget 3000 --json"
+CLASSIC = [
+    "launch",
+    "linucb-ds",
+    "--mode",
+    "classic",
+    "--bits",
+    "1024",
+    "--dim",
+    "2",
+    "--arms",
+    "3",
+    "--budget",
+    "3000",
+    "--json",
+]
 
 
 def under_way(launcher: subprocess.Popen[str], temporary: Path) -> list[int]:
@@ -172,7 +186,7 @@ def test_a_launch_that_is_ended_leaves_no_process_and_no_temporary_file(
     signals: list[signal.Signals], code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    with started(*CLASSIC.split()) as launcher:
+    with started(*CLASSIC) as launcher:
         roles = under_way(launcher, tmp_path)
         for how in signals:
             launcher.send_signal(how)
@@ -184,7 +198,7 @@ def test_a_launch_that_is_ended_leaves_no_process_and_no_temporary_file(
 
 def test_what_a_killed_launcher_leaves_goes_at_the_next_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    with started(*CLASSIC.split()) as launcher:
+    with started(*CLASSIC) as launcher:
         roles = under_way(launcher, tmp_path)
         launcher.kill()
     assert all(ended(pid) for pid in roles)
@@ -196,7 +210,7 @@ def test_what_a_killed_launcher_leaves_goes_at_the_next_start(tmp_path: Path, mo
 def test_ctrl_c_ends_a_launch_in_the_background(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With SIGINT ignored, which its processes inherit."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    with started(*CLASSIC.split(), deaf=True) as launcher:
+    with started(*CLASSIC, deaf=True) as launcher:
         roles = under_way(launcher, tmp_path)
         launcher.send_signal(signal.SIGINT)
         _, said = launcher.communicate(timeout=LIMIT)

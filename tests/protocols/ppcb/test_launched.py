@@ -96,7 +96,7 @@ def arms_in(out: Path) -> dict[str, np.ndarray]:
 def test_an_interrupted_launch_goes_on_where_all_parties_stood(tmp_path: Path, capsys: Output) -> None:
     """Late rewards, refreshes and checkpoints every ten decisions; two processes are told apart by their files."""
     out = tmp_path / "run"
-    how = (*SMALL, "--steps", "320", "--delay", "2", "--refresh", "5", "--checkpoint-every", "10", "--out", str(out))
+    how = (*SMALL, "--steps", "160", "--delay", "2", "--refresh", "5", "--checkpoint-every", "10", "--out", str(out))
     launcher = started("launch", "ppcb", *how)
     kept = [out / "checkpoints" / f"party-{party}" for party in range(2)]
     awaited(lambda: all(checkpoints(home) for home in kept))
@@ -106,7 +106,7 @@ def test_an_interrupted_launch_goes_on_where_all_parties_stood(tmp_path: Path, c
     assert "go on with --resume and --out" in complained and "Traceback" not in complained
     assert "stopping after this decision; Ctrl-C again stops at once" in complained
     reached = json.loads((out / "result.json").read_text())["steps"]
-    assert 0 < reached < 320 and reached % 5 == 0, "a checkpoint where it stopped, between two refreshes"
+    assert 0 < reached < 160 and reached % 5 == 0, "a checkpoint where it stopped, between two refreshes"
     assert np.fromfile(out / "checkpoints" / "arms.bin", np.int64).size == reached, "nothing is to be decided again"
     before = arms_in(out)
     assert (before["arms"] == before["twin_arms"]).all() and len(before["arms"]) == reached
@@ -118,14 +118,14 @@ def test_an_interrupted_launch_goes_on_where_all_parties_stood(tmp_path: Path, c
     code, _, complained = masked(capsys, "launch", "ppcb", *how, "--resume")
     assert code == 0, complained
     after = arms_in(out)
-    assert after["arms"].shape == (320, 1)
+    assert after["arms"].shape == (160, 1)
     assert (after["arms"] == after["twin_arms"]).all()
     assert (after["arms"][:reached] == before["arms"]).all()
     assert "made again" not in complained
     result = json.loads((out / "result.json").read_text())
     assert result["ledger"] == [
-        {"role": PULLER, "what": "arm", "count": 320, "why": "it is pulled"},
-        {"role": PAYER, "what": "reward", "count": 320, "why": "its own input"},
+        {"role": PULLER, "what": "arm", "count": 160, "why": "it is pulled"},
+        {"role": PAYER, "what": "reward", "count": 160, "why": "its own input"},
     ]
     assert (result["further_arms"], result["arms_per_context"]) == (0, 1)
     assert result["client_hops_per_step"] == 2
