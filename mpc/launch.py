@@ -30,7 +30,7 @@ __all__ = [
 
 _PLACE = "MASKED_PLACE"
 _GRACE = 3.0
-_SECONDS_TO_START = 3.0  # a process, where many start on few cores
+_SECONDS_TO_START = 1.5  # a process, where many start on few cores
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def join(timeout: float | None = None, *, clients: int = 0) -> Transport:
         if not here.rendezvous:
             return Gloo(clients=clients, timeout=limit)
         return Gloo(init_method=here.rendezvous, party=here.node, parties=here.parties, timeout=limit,
-                    names=here.names)  # fmt: skip
+                    starting=here.starting, names=here.names)  # fmt: skip
     import socket
 
     listener = socket.socket(fileno=here.listener) if here.listener >= 0 else None

@@ -35,7 +35,10 @@ def end_with_launcher() -> None:
     if (given := os.environ.pop(_LIFELINE, None)) is None:
         return
     held = int(given)
-    os.set_inheritable(held, False)
+    try:
+        os.set_inheritable(held, False)
+    except OSError:  # whoever stands between this process and the launcher did not hand it on
+        return
 
     def wait() -> None:
         os.read(held, 1)

@@ -95,9 +95,12 @@ class GlooClient(_Links):
 class Gloo(_Links):
     """One party in torch's default process group: rank p is party p; the ranks of `clients` clients follow."""
 
-    def __init__(self, *, init_method: str | None = None, party: int = -1, parties: int = -1, clients: int = 0,
-                 timeout: float = DEFAULT_TIMEOUT, names: Sequence[str] = ()) -> None:  # fmt: skip
-        node, world = _start(init_method, party, parties, timeout)
+    def __init__(
+        self, *, init_method: str | None = None, party: int = -1, parties: int = -1, clients: int = 0,
+        timeout: float = DEFAULT_TIMEOUT, starting: float | None = None, names: Sequence[str] = (),
+    ) -> None:  # fmt: skip
+        check_timeout(timeout)
+        node, world = _start(init_method, party, parties, timeout if starting is None else starting)
         if world - clients < 2:
             _destroy()
             more = f" and {clients} clients: torchrun --nproc-per-node {clients + 2}" if clients else (

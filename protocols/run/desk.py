@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import select
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -108,8 +109,9 @@ class FileDesk:
         if self._world is None:
             self._world = os.fdopen(os.open(self._pipe, os.O_RDONLY | os.O_NONBLOCK), "rb", buffering=0)
         count, raw = 8 * int(np.prod(shape, dtype=np.int64)), b""
+        until = time.monotonic() + self._patience
         while len(raw) < count:
-            if not select.select([self._world], [], [], self._patience)[0]:
+            if not select.select([self._world], [], [], max(0.0, until - time.monotonic()))[0]:
                 node, name = self._others[0]
                 raise PeerLost(f"{name} was silent for {self._patience:g} s: it hangs", peer=node)
             if not (more := self._world.read(count - len(raw))):

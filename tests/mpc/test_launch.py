@@ -18,6 +18,7 @@ from tests.parties.processes import ENVIRONMENT, PARTY, Launched, ended, gone, s
 
 _HEAD = """
 import os, signal, sys, threading
+from pathlib import Path
 from mpc.errors import *
 from mpc.launch import join, join_as_client, party_main, place
 from tests.parties.programs import *
@@ -145,7 +146,6 @@ raise PeerLost("Ada did not call", peer=0)
     assert str(failed) == "Bob failed with exit code 2: Ada did not call"
 
 
-@pytest.mark.usefixtures("impatient")
 def test_a_witness_whose_peer_failed_as_well_lets_that_one_speak() -> None:
     """Party 2 ends first, of party 1, which waited in vain for party 0: what party 1 knows is the cause."""
     left = party("""
@@ -158,13 +158,17 @@ if me:
     assert str(launched.error) == "party 1 failed with exit code 2: party 0 is missed"
 
 
-def test_words_on_stderr_make_no_witness() -> None:
+def test_words_on_stderr_make_no_witness(tmp_path: Path) -> None:
     """A process that dies without a record is no witness, whatever it printed before."""
-    text = """
+    text = f"""
+pid = Path({str(tmp_path)!r}) / "pid"
 if me == 0:
     print("PeerLost: party 1 closed its connection (reported by party 1)", file=sys.stderr, flush=True)
+    pid.with_suffix(".new").write_text(str(os.getpid()))
+    pid.with_suffix(".new").rename(pid)
     os.kill(os.getpid(), signal.SIGKILL)
-threading.Event().wait(0.5)
+while not pid.exists() or Path("/proc", pid.read_text()).exists():  # until the launcher has seen its end
+    threading.Event().wait(0.01)
 raise ConfigError("the party that comes later")
 """
     failed = Launched(party(text), 2).error
@@ -253,11 +257,15 @@ def test_a_child_that_is_killed_is_named() -> None:
 
 
 @pytest.mark.usefixtures("impatient")
-def test_children_that_resist_are_killed() -> None:
+def test_children_that_resist_are_killed(tmp_path: Path) -> None:
     """And they are given one second together, not one after the other."""
-    text = """
+    text = f"""
+ready = Path({str(tmp_path)!r})
 signal.signal(signal.SIGTERM, lambda *_: print("asked", flush=True))
+(ready / str(me)).touch()
 if me == 0:
+    while len(list(ready.iterdir())) < 3:
+        threading.Event().wait(0.01)
     raise SystemExit(3)
 while True:
     threading.Event().wait(1)
@@ -275,10 +283,10 @@ def test_children_may_say_goodbye() -> None:
 def leaves(*_):
     print("goodbye", flush=True)
     raise SystemExit(0)
+signal.signal(signal.SIGTERM, leaves)
 transport = join()
 if me == 0:
     raise SystemExit(3)
-signal.signal(signal.SIGTERM, leaves)
 while True:
     threading.Event().wait(1)
 """

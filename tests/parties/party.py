@@ -25,7 +25,11 @@ def transports(count: int) -> Iterator[Transport]:
 
     for number in range(count):
         yield Gloo(
-            init_method=f"{here.rendezvous}-{number}", party=here.node, parties=here.parties, timeout=here.timeout
+            init_method=f"{here.rendezvous}-{number}",
+            party=here.node,
+            parties=here.parties,
+            timeout=here.timeout,
+            starting=here.starting,
         )
 
 

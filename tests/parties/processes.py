@@ -42,7 +42,7 @@ class Launched:
         parties: int,
         *,
         hears: Callable[[Launched, str, str], None] | None = None,
-        limit: float = 40.0,
+        limit: float = 90.0,
         **rest: Any,
     ) -> None:
         self.pids: list[int] = []

@@ -53,7 +53,10 @@ def over_tcp(
     clients: Mapping[str, Callable[[], ClientProgram] | Callable[[TcpClient], Any]] | None = None,
     timeout: float = 20.0,
 ) -> list[Outcome]:
-    """Run a program, or each party its own, at every party; then the outcomes of the clients."""
+    """Run a program, or each party its own, at every party; then the outcomes of the clients.
+
+    timeout: of a round; to meet, threads have long enough on any machine.
+    """
     listeners = [listen() for _ in range(parties)]
     addresses = [sock.getsockname() for sock in listeners]
     roles = tuple(clients or ())
@@ -61,7 +64,13 @@ def over_tcp(
     def party(node: int) -> Callable[[], Any]:
         def run() -> Any:
             transport = Tcp.join(
-                node, addresses, token=TOKEN, clients=len(roles), listener=listeners[node], timeout=timeout
+                node,
+                addresses,
+                token=TOKEN,
+                clients=len(roles),
+                listener=listeners[node],
+                timeout=timeout,
+                starting=_PATIENCE / 2,
             )
             with seeded(transport, roles=roles) as session:
                 return (program[node] if isinstance(program, Mapping) else program)(session)
@@ -70,7 +79,7 @@ def over_tcp(
 
     def client(node: int, behave: Callable[..., Any]) -> Callable[[], Any]:
         def run() -> Any:
-            link = TcpClient.join(node, addresses, token=TOKEN, timeout=timeout)
+            link = TcpClient.join(node, addresses, token=TOKEN, timeout=timeout, starting=_PATIENCE / 2)
             return behave(link) if behave.__code__.co_argcount else serve(link, behave())
 
         return run

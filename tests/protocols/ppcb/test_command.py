@@ -186,7 +186,7 @@ def test_a_data_set_that_takes_long_to_load_is_named(
     here: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def slow(name: str, **size: Any) -> Environment:
-        time.sleep(0.3)
+        time.sleep(1.0)
         return load(name, **size)
 
     how = ("run", "ppcb", *SMALL, "--steps", "10", "--json")
@@ -229,15 +229,15 @@ def test_the_same_seed_is_the_same_run(capsys: Output) -> None:
 
 def test_ctrl_c_keeps_what_was_reached_and_resume_goes_on(here: Path, capsys: Output) -> None:
     """The resumed run is that which was never stopped: same arms, and what they cost."""
-    how = ("run", "ppcb", *SMALL, "--steps", "300", "--seed", "6", "--checkpoint-every", "20")
+    how = ("run", "ppcb", *SMALL, "--steps", "900", "--seed", "6", "--checkpoint-every", "20")
     process = started(*how, "--out", "stopped", cwd=here)
     awaited(lambda: checkpoints(here / "stopped" / "checkpoints"))
     process.send_signal(signal.SIGINT)
     said, complained = process.communicate(timeout=LIMIT)
     assert process.returncode == 130 and "Traceback" not in complained
     reached = json.loads((here / "stopped" / "result.json").read_text())["steps"]
-    assert 20 <= reached < 300
-    assert f"stopped at step {reached} of 300: go on with --resume and --out stopped" in complained
+    assert 20 <= reached < 900
+    assert f"stopped at step {reached} of 900: go on with --resume and --out stopped" in complained
     assert f"{reached} steps, 4 arms" in said
     assert (here / "stopped" / "reward.png").stat().st_size > 1000
 
@@ -247,7 +247,7 @@ def test_ctrl_c_keeps_what_was_reached_and_resume_goes_on(here: Path, capsys: Ou
     with np.load(here / "stopped" / "steps.npz") as stopped, np.load(here / "whole" / "steps.npz") as whole:
         for column in ("arms", "rewards", "twin_arms"):
             assert (stopped[column] == whole[column]).all()
-        assert len(whole["arms"]) == 300
+        assert len(whole["arms"]) == 900
     results = [json.loads((here / name / "result.json").read_text()) for name in ("stopped", "whole")]
     for name in ("ledger", "average_reward", "rounds_per_step", "bytes_per_step_per_party", "offline_bytes_per_step"):
         assert results[0][name] == results[1][name], name

@@ -177,7 +177,7 @@ def test_parties_that_kept_different_steps_go_on_from_one_they_share(tmp_path: P
 
 @pytest.mark.parametrize("role", ["party", "payer"])
 def test_a_process_that_is_killed_is_said_once(role: str, tmp_path: Path, capsys: Output) -> None:
-    how = (*SMALL, "--steps", "60000", "--timeout", "5", "--out", str(tmp_path))
+    how = (*SMALL, "--steps", "60000", "--timeout", "30", "--out", str(tmp_path))
     with Struck(role, signal.SIGKILL, tmp_path):
         code, _, complained = masked(capsys, "launch", "ppcb", *how)
     assert code == 2

@@ -94,7 +94,7 @@ def test_the_first_cause_is_reported_once(
 
 
 def test_a_participant_that_never_comes_is_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mpc.launch._SECONDS_TO_START", 0.5)
+    monkeypatch.setattr("mpc.launch._SECONDS_TO_START", 1.0)
     cast_of(linucb(), Scales(), budget=7, seed=1, noise=Noise.SIGN, bits=256, insecure=True).write(tmp_path)
     given = [ROLE[-1], str(tmp_path)]
     role = f"import sys, runpy; sys.argv[1:] = {given}; runpy.run_module({ROLE[-2]!r}, run_name='__main__')"

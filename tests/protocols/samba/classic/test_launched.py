@@ -83,7 +83,7 @@ party_main(main)
     with monkeypatch.context() as patch:
         patch.setattr(participant, "launch", fatal)
         with pytest.raises(ConfigError, match=r"^owner \d was ended by SIGKILL"):
-            launched("thompson", 90, MEANS[:2], folder=tmp_path, every=20, timeout=5.0)
+            launched("thompson", 90, MEANS[:2], folder=tmp_path, every=20)
     run = launched("thompson", 90, MEANS[:2], folder=tmp_path, resume=True)
     assert same(run) and run.sitting == 30
     with pytest.raises(ConfigError, match="no checkpoint of the owners: run without --resume, or in as many processes"):
@@ -105,8 +105,8 @@ def test_an_owner_that_hangs_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         before(*given, **{**rest, "started": started, "output": hear})
 
     monkeypatch.setattr(participant, "launch", halting)
-    with pytest.raises(ConfigError, match=r"Controller failed .*owner 1 was silent for 2.5 s: it hangs"):
-        launched("ucb", 100_000, MEANS[:2], timeout=2.5)
+    with pytest.raises(ConfigError, match=r"Controller failed .*owner 1 was silent for 4 s: it hangs"):
+        launched("ucb", 100_000, MEANS[:2], timeout=4.0)
 
 
 @pytest.mark.parametrize(
