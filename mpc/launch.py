@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import secrets
 import sys
 import tempfile
 import threading
@@ -20,6 +19,7 @@ from .children import NOTE, Child, Record, stop, watch
 from .client import ClientLink
 from .errors import ConfigError, MaskedError
 from .net.joining import listen_in_kernel
+from .net.keys import Keys, keys_for
 from .net.tcp import Tcp, TcpClient
 from .net.transport import DEFAULT_TIMEOUT, Transport, check_timeout
 
@@ -36,13 +36,14 @@ _GRACE = 3.0
 class Place:
     """Where a launched process belongs; travels as JSON in its environment.
 
-    names: of all nodes, as every error calls them.  record: the pipe that takes what this process ends of.
+    keys: with each node that it may meet.  names: of all nodes, as every error calls them.  record: the pipe that takes
+    what this process ends of.
     """
 
     node: int
     parties: int
     transport: str
-    token: str = field(repr=False)
+    keys: Keys = field(default_factory=Keys)
     addresses: list[tuple[str, int]] = field(default_factory=list)
     clients: int = 0
     listener: int = -1
@@ -57,9 +58,9 @@ def place() -> Place | None:
     """This process's place, if a launcher or torchrun started it."""
     if raw := os.environ.get(_PLACE):
         given = json.loads(raw)
-        return Place(**{**given, "names": tuple(given["names"])})
+        return Place(**{**given, "keys": Keys.from_json(given["keys"]), "names": tuple(given["names"])})
     if {"RANK", "WORLD_SIZE", "MASTER_ADDR"} <= os.environ.keys():
-        return Place(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), "gloo", token="")
+        return Place(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), "gloo")
     return None
 
 
@@ -85,7 +86,7 @@ def join(timeout: float | None = None, *, clients: int = 0) -> Transport:
     listener = socket.socket(fileno=here.listener) if here.listener >= 0 else None
     addresses = [(host, port) for host, port in here.addresses]
     return Tcp.join(
-        here.node, addresses, token=bytes.fromhex(here.token), clients=here.clients, listener=listener, timeout=limit,
+        here.node, addresses, keys=here.keys, clients=here.clients, listener=listener, timeout=limit,
         names=here.names,
     )  # fmt: skip
 
@@ -102,7 +103,7 @@ def join_as_client(timeout: float | None = None, *, clients: int = 0) -> ClientL
         raise ConfigError("this process is no launched client: name it in launch(clients=...)")
     end_with_launcher(here)
     addresses = [(host, port) for host, port in here.addresses]
-    return TcpClient.join(here.node, addresses, token=bytes.fromhex(here.token), timeout=limit, names=here.names)
+    return TcpClient.join(here.node, addresses, keys=here.keys, timeout=limit, names=here.names)
 
 
 def own_command(module: str, *arguments: str) -> list[str]:
@@ -119,6 +120,7 @@ def launch(
     transport: str = "tcp",
     clients: Mapping[str, Sequence[str]] | None = None,
     environment: Mapping[str, str] | None = None,
+    own_environments: Mapping[int, Mapping[str, str]] | None = None,
     timeout: float = DEFAULT_TIMEOUT,
     linger: float = DEFAULT_TIMEOUT,
     limit: float | None = None,
@@ -128,6 +130,7 @@ def launch(
     """Run `command` once for each party, and the commands of the clients, until all have ended.
 
     names: how the parties are called, here and in every error that a process makes; clients keep their names.
+    environment: of all processes, beside this one's.  own_environments: what a node alone has, by its number.
     output(name, line) receives each line a process prints, one at a time; without it the first party's are printed.
     Lines on stderr that begin with "note: " are passed on at once.  `started` is told the process ids.  The first
     failure ends all, and is raised once as `ProcessFailed`, in the words of that process.
@@ -142,13 +145,13 @@ def launch(
     check_timeout(timeout)
     called = _names(names, parties, list(clients or {}))
     commands = [command] * parties + list((clients or {}).values())
-    token = secrets.token_hex(16)
     children: list[Child] = []
     with contextlib.ExitStack() as open_:
         scratch = open_.enter_context(tempfile.TemporaryDirectory(prefix="masked-"))
         doors = [listen_in_kernel() for _ in range(parties)] if transport == "tcp" else []
         listeners = [open_.enter_context(sock) for sock, _ in doors]
         addresses = [address for _, address in doors]
+        keys = keys_for((p, q) for p in range(len(doors)) for q in range(p + 1, len(called)))
         lifeline_read, _ = _pipe(open_)
         open_.callback(stop, children)
         speaking = threading.Lock()
@@ -160,11 +163,13 @@ def launch(
             record, record_write = _pipe(open_)
             os.set_blocking(record, False)
             where = Place(
-                node, parties, transport, token, addresses, len(called) - parties, listener, lifeline_read,
-                f"file://{scratch}/rendezvous" if transport == "gloo" else "", timeout, called, record_write,
+                node, parties, transport, keys.get(node, Keys()), addresses, len(called) - parties, listener,
+                lifeline_read, f"file://{scratch}/rendezvous" if transport == "gloo" else "", timeout, called,
+                record_write,
             )  # fmt: skip
             keep = [fd for fd in (listener, lifeline_read, record_write) if fd >= 0]
-            env = {**local, **os.environ, **(environment or {}), _PLACE: json.dumps(where.__dict__)}
+            own = {**(own_environments or {}).get(node, {}), _PLACE: json.dumps(where.__dict__, default=Keys.as_json)}
+            env = {**local, **os.environ, **(environment or {}), **own}
             heard = output or (_print_first if node == 0 else _drop)
             children.append(Child(node, name, argv, env, keep=keep, record=record, output=heard, speaking=speaking))
         for sock in listeners:

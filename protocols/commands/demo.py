@@ -79,9 +79,9 @@ def _demo(options: argparse.Namespace) -> None:
 
     with (
         tempfile.TemporaryDirectory(prefix="masked-") as scratch,
-        dealer_beside(plan, 1, Path(scratch)) as environment,
+        dealer_beside(plan, 1, Path(scratch)) as own,
     ):
-        launch(command, options.parties, environment=environment, output=hear)
+        launch(command, options.parties, own_environments=own, output=hear)
     for name in sorted(said):
         print("\n".join(f"{name} | {line}" for line in said[name]), end="\n\n")
     totals = np.sum([recoveries(party, options.seed) for party in range(options.parties)], axis=0)
