@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import secrets
 import sys
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -20,6 +19,7 @@ from .client import ClientLink
 from .errors import ConfigError, MaskedError
 from .lifeline import end_with_launcher, hear_ctrl_c, lifeline
 from .net.joining import listen_in_kernel
+from .net.keys import Keys, keys_for
 from .net.tcp import Tcp, TcpClient
 from .net.transport import DEFAULT_TIMEOUT, Transport, check_timeout
 from .scratch import scratch_folder
@@ -37,14 +37,15 @@ _SECONDS_TO_START = 1.5  # a process, where many start on few cores
 class Place:
     """Where a launched process belongs; travels as JSON in its environment.
 
-    names: of all nodes, as every error calls them.  record: the pipe that takes what this process ends of.  timeout:
-    seconds of a silent peer.  starting: seconds in which all that were started together should have met.
+    keys: with each node that it may meet.  names: of all nodes, as every error calls them.  record: the pipe that takes
+    what this process ends of.  timeout: seconds of a silent peer.  starting: seconds in which all that were started
+    together should have met.
     """
 
     node: int
     parties: int
     transport: str
-    token: str = field(repr=False)
+    keys: Keys = field(default_factory=Keys)
     addresses: list[tuple[str, int]] = field(default_factory=list)
     clients: int = 0
     listener: int = -1
@@ -59,9 +60,9 @@ def place() -> Place | None:
     """This process's place, if a launcher or torchrun started it."""
     if raw := os.environ.get(_PLACE):
         given = json.loads(raw)
-        return Place(**{**given, "names": tuple(given["names"])})
+        return Place(**{**given, "keys": Keys.from_json(given["keys"]), "names": tuple(given["names"])})
     if {"RANK", "WORLD_SIZE", "MASTER_ADDR"} <= os.environ.keys():
-        return Place(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), "gloo", token="")
+        return Place(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), "gloo")
     return None
 
 
@@ -87,7 +88,7 @@ def join(timeout: float | None = None, *, clients: int = 0) -> Transport:
     listener = socket.socket(fileno=here.listener) if here.listener >= 0 else None
     addresses = [(host, port) for host, port in here.addresses]
     return Tcp.join(
-        here.node, addresses, token=bytes.fromhex(here.token), clients=here.clients, listener=listener, timeout=limit,
+        here.node, addresses, keys=here.keys, clients=here.clients, listener=listener, timeout=limit,
         starting=here.starting, names=here.names,
     )  # fmt: skip
 
@@ -105,9 +106,7 @@ def join_as_client(timeout: float | None = None, *, clients: int = 0) -> ClientL
     end_with_launcher()
     addresses = [(host, port) for host, port in here.addresses]
     starting = 2.0 * here.starting  # the parties know first whom they miss
-    return TcpClient.join(
-        here.node, addresses, token=bytes.fromhex(here.token), timeout=limit, starting=starting, names=here.names
-    )
+    return TcpClient.join(here.node, addresses, keys=here.keys, timeout=limit, starting=starting, names=here.names)
 
 
 def own_command(module: str, *arguments: str) -> list[str]:
@@ -124,6 +123,7 @@ def launch(
     transport: str = "tcp",
     clients: Mapping[str, Sequence[str]] | None = None,
     environment: Mapping[str, str] | None = None,
+    own_environments: Mapping[int, Mapping[str, str]] | None = None,
     timeout: float = DEFAULT_TIMEOUT,
     linger: float = DEFAULT_TIMEOUT,
     patient: Collection[str] = (),
@@ -134,6 +134,7 @@ def launch(
     """Run `command` once for each party, and the commands of the clients, until all have ended.
 
     names: how the parties are called, here and in every error that a process makes; clients keep their names.
+    environment: of all processes, beside this one's.  own_environments: what a node alone has, by its number.
     output(name, line) receives each line a process prints, one at a time; without it the first party's are printed.
     Lines on stderr that begin with "note: " are passed on at once.  `started` is told the process ids.  The first
     failure ends all, and is raised once as `ProcessFailed`, in the words of that process.
@@ -149,7 +150,6 @@ def launch(
     check_timeout(timeout)
     called = _names(names, parties, list(clients or {}))
     commands = [command] * parties + list((clients or {}).values())
-    token = secrets.token_hex(16)
     children: list[Child] = []
     with contextlib.ExitStack() as open_:
         rendezvous = f"file://{open_.enter_context(scratch_folder())}/rendezvous" if transport == "gloo" else ""
@@ -157,6 +157,7 @@ def launch(
         listeners = [open_.enter_context(sock) for sock, _ in doors]
         addresses = [address for _, address in doors]
         held, tied = open_.enter_context(lifeline())
+        keys = keys_for((p, q) for p in range(len(doors)) for q in range(p + 1, len(called)))
         open_.callback(stop, children)
         speaking = threading.Lock()
         local = {"OMP_NUM_THREADS": "1"}  # the parties share this machine's cores, as under torchrun
@@ -167,11 +168,12 @@ def launch(
             record, record_write = _pipe(open_)
             os.set_blocking(record, False)
             where = Place(
-                node, parties, transport, token, addresses, len(called) - parties, listener, rendezvous, timeout,
-                called, record_write, timeout + _SECONDS_TO_START * len(called),
+                node, parties, transport, keys.get(node, Keys()), addresses, len(called) - parties, listener,
+                rendezvous, timeout, called, record_write, timeout + _SECONDS_TO_START * len(called),
             )  # fmt: skip
             keep = [fd for fd in (listener, held, record_write) if fd >= 0]
-            env = {**local, **os.environ, **(environment or {}), **tied, _PLACE: json.dumps(where.__dict__)}
+            own = {**(own_environments or {}).get(node, {}), _PLACE: json.dumps(where.__dict__, default=Keys.as_json)}
+            env = {**local, **os.environ, **(environment or {}), **tied, **own}
             heard = output or (_print_first if node == 0 else _drop)
             children.append(Child(node, name, argv, env, keep=keep, record=record, output=heard, speaking=speaking))
         for sock in listeners:

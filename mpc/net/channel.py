@@ -11,6 +11,7 @@ from ..errors import DEALER, PeerLost
 from ..prg import Unshared
 from .frames import DEALER_NODE
 from .joining import Address, call, listen, take_calls
+from .keys import Keys
 from .transport import DEFAULT_TIMEOUT
 
 _LENGTH = struct.Struct("<Q")
@@ -93,17 +94,17 @@ def adopt(descriptor: int) -> socket.socket:
     return socket.socket(fileno=descriptor)
 
 
-def call_dealer(party: int, address: Address, token: bytes, timeout: float = DEFAULT_TIMEOUT) -> Channel:
+def call_dealer(party: int, address: Address, keys: Keys, timeout: float = DEFAULT_TIMEOUT) -> Channel:
     """A party's connection to the dealer, which listens before any party is started."""
-    sock = call(party, DEALER_NODE, address, token, time.monotonic() + timeout, patient=False)
+    sock = call(party, DEALER_NODE, address, keys, time.monotonic() + timeout, patient=False)
     return Channel(sock, "the dealer", together=False)
 
 
 def await_parties(
-    parties: int, listener: socket.socket, token: bytes, timeout: float = DEFAULT_TIMEOUT
+    parties: int, listener: socket.socket, keys: Keys, timeout: float = DEFAULT_TIMEOUT
 ) -> dict[int, Channel]:
     """The dealer's connections to all parties."""
-    calls = take_calls(DEALER_NODE, listener, token, range(parties), time.monotonic() + timeout)
+    calls = take_calls(DEALER_NODE, listener, keys, range(parties), time.monotonic() + timeout)
     return {party: Channel(sock, f"party {party}", peer=party) for party, sock in calls.items()}
 
 

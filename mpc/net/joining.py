@@ -1,7 +1,7 @@
-"""How nodes of one machine meet: one calls, the other answers.  Knows addresses, tokens and greetings; no rounds.
+"""How nodes of one machine meet: one calls, the other answers.  Knows addresses, greetings and deadlines; no rounds.
 
-A greeting is a HELLO with the session's token.  The answer is a HELLO with the same token, or an ABORT that says why
-the caller is turned away.  Callers are heard side by side, so that a stranger who says nothing delays nobody.
+Each proves to the other who it is, by the messages of `keys`, each a HELLO.  Whom the answerer does not want is told
+why in an ABORT.  Callers are heard side by side, so that a stranger who says nothing delays nobody.
 """
 
 from __future__ import annotations
@@ -17,13 +17,17 @@ import struct
 import sys
 import time
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 from ..errors import DEALER, ConfigError, MaskedError, PeerLost
-from .frames import ANYBODY, DEALER_NODE, HEADER_BYTES, WORDS_LIMIT, Header, Kind, Nodes, pack, unpack
+from .frames import ANYBODY, DEALER_NODE, HEADER_BYTES, WORDS_LIMIT, Kind, Nodes, pack, unpack
+from .keys import NONCE_BYTES, PROOF_BYTES, Keys, Meeting
 from .transport import Stamp
 
 _BUFFER = 1 << 20
 _START = Stamp(0, bytes(8), "joining")
+_ANSWER = struct.Struct(f"{NONCE_BYTES}s{PROOF_BYTES}s")
+_SAME_KEY = "hand both processes the key that was made for the two of them"
 _CALLERS = 64  # heard at once; the eldest of more is turned away
 
 Address = tuple[str, int]
@@ -72,11 +76,17 @@ def check_loopback(address: Address) -> None:
         raise ConfigError(f"a port lies in 0..65535, not {port}")
 
 
+def check_here(sock: socket.socket) -> None:
+    """The same of a socket as the kernel has it, by whatever name it was made: 0.0.0.0 hears other machines."""
+    if sock.family != socket.AF_UNIX:
+        check_loopback(sock.getsockname()[:2])
+
+
 def call(
     node: int,
     other: int,
     address: Address,
-    token: bytes,
+    keys: Keys,
     deadline: float,
     nodes: Nodes = ANYBODY,
     *,
@@ -84,17 +94,18 @@ def call(
 ) -> socket.socket:
     """Connect to a node that may not listen yet; not patient: to one that must be listening already."""
     check_loopback(address)
+    if (key := keys.get(other)) is None:
+        raise ConfigError(f"{nodes.name(node)} has no key for {nodes.name(other)}: {_SAME_KEY}")
     while True:
         sock = socket.socket(_family(address))
         try:
             _prepare(sock)
             sock.settimeout(max(0.1, deadline - time.monotonic()))
             sock.connect(_place(address))
-            _check_user(sock)
+            _check_ends(sock)
             if sock.family == socket.AF_INET and sock.getsockname() == sock.getpeername():
                 raise ConnectionError("the kernel connected the socket to itself: nobody listens yet")
-            sock.sendall(_greeting(node, token))
-            _answer(sock, other, token, nodes)
+            _introduce(sock, node, other, key, deadline, nodes)
             return sock
         except OSError as error:
             sock.close()
@@ -107,27 +118,30 @@ def call(
 
 
 def take_calls(
-    node: int, own: socket.socket, token: bytes, awaited: Iterable[int], deadline: float, nodes: Nodes = ANYBODY
+    node: int, own: socket.socket, keys: Keys, awaited: Iterable[int], deadline: float, nodes: Nodes = ANYBODY
 ) -> dict[int, socket.socket]:
     """Answer until every node awaited has called; strangers are turned away."""
-    missing, found, turned_away = set(awaited), {}, ""
+    check_here(own)
+    missing, found, turned_away = set(awaited), dict[int, socket.socket](), ""
     own.setblocking(False)
-    with _Callers(own) as callers:
+    with _Callers(node, own, keys) as callers:
         try:
             while missing:
                 if (left := deadline - time.monotonic()) <= 0:
                     who = nodes.name(min(missing))
+                    if min(missing) in callers.unproved:
+                        turned_away = f" (one that called as {who} did not prove it: {_SAME_KEY})"
                     raise PeerLost(f"{who} did not call in time: is it started?{turned_away}", peer=min(missing))
-                for sock, header, text in callers.greetings(left):
-                    why = _refusal(header, text, token, missing, nodes)
-                    with contextlib.suppress(OSError):
-                        sock.sendall(_turn_away(node, why) if why else _greeting(node, token))
-                    if why:
+                for sock, caller in callers.proved(left):
+                    if why := _refusal(caller, missing, nodes):
                         turned_away = f" (turned away: {why})"
+                    with contextlib.suppress(OSError):
+                        sock.sendall(_turn_away(node, why) if why else _hello(node, b""))
+                    if why:
                         sock.close()
                     else:
-                        missing.discard(header.sender)
-                        found[header.sender] = sock
+                        missing.discard(caller)
+                        found[caller] = sock
         except BaseException:
             for sock in found.values():
                 sock.close()
@@ -141,12 +155,21 @@ def _unanswered(other: int, address: Address, nodes: Nodes) -> PeerLost:
     return PeerLost(f"{who} did not answer: is it started?", peer=DEALER if dealer else other, witness=not dealer)
 
 
-class _Callers:
-    """Connections whose greeting is not complete yet."""
+@dataclass
+class _Caller:
+    """One that has not proved yet who it is: what it said of its message, and the meeting that it called for."""
 
-    def __init__(self, own: socket.socket) -> None:
-        self._own = own
-        self._said: dict[socket.socket, bytearray] = {}
+    said: bytearray = field(default_factory=bytearray)
+    meeting: Meeting | None = None
+
+
+class _Callers:
+    """Connections of callers who have not proved yet who they are.  unproved: who they said they were, and left."""
+
+    def __init__(self, node: int, own: socket.socket, keys: Keys) -> None:
+        self.unproved: set[int] = set()
+        self._node, self._own, self._keys = node, own, keys
+        self._waiting: dict[socket.socket, _Caller] = {}
         self._ready = selectors.DefaultSelector()
         self._ready.register(own, selectors.EVENT_READ)
 
@@ -155,29 +178,62 @@ class _Callers:
 
     def __exit__(self, *_: object) -> None:
         self._ready.close()
-        for sock in self._said:
+        for sock in self._waiting:
             sock.close()
 
-    def greetings(self, seconds: float) -> list[tuple[socket.socket, Header, bytes]]:
-        """Wait, at most so long, and hear on: the greetings that are complete now."""
-        complete = []
+    def proved(self, seconds: float) -> list[tuple[socket.socket, int]]:
+        """Wait, at most so long, and hear on: who has proved now which node it is."""
+        proved = []
         for key, _ in self._ready.select(seconds):
             sock = key.fileobj
             assert isinstance(sock, socket.socket)
             if sock is self._own:
                 self._accept()
-            elif sock in self._said:
+            elif caller := self._waiting.get(sock):
                 try:
-                    header = _heard(sock, self._said[sock])
+                    number = self._hear(sock, caller)
                 except BlockingIOError:
                     continue
                 except (OSError, MaskedError):
                     self._forget(sock)
                     sock.close()
+                    if caller.meeting is not None:
+                        self.unproved.add(caller.meeting.caller)
                     continue
-                if header is not None:
-                    complete.append((sock, header, bytes(self._forget(sock)[HEADER_BYTES:])))
-        return complete
+                if number is not None:
+                    self._forget(sock)
+                    proved.append((sock, number))
+        return proved
+
+    def _hear(self, sock: socket.socket, caller: _Caller) -> int | None:
+        """Hear on: the number of a caller that has proved it."""
+        wanted = HEADER_BYTES + (NONCE_BYTES if caller.meeting is None else PROOF_BYTES)
+        more = sock.recv(wanted - len(caller.said))
+        if not more:
+            raise ConnectionError("closed during the greeting")
+        caller.said += more
+        if len(caller.said) < wanted:
+            return None
+        header, words = unpack(bytes(caller.said[:HEADER_BYTES]), 0), bytes(caller.said[HEADER_BYTES:])
+        if header.kind is not Kind.HELLO or header.length != len(words):
+            raise ConnectionError("this is no greeting")
+        if caller.meeting is None:
+            caller.meeting = self._answered(sock, header.sender, words)
+            caller.said = bytearray()
+            return None
+        if not hmac.compare_digest(words, caller.meeting.calls()):
+            raise ConnectionError("this is no proof")
+        return caller.meeting.caller
+
+    def _answered(self, sock: socket.socket, number: int, x: bytes) -> Meeting:
+        """Prove to somebody, who says to be this number, who is here."""
+        key = self._keys.get(number)
+        if key is None:
+            sock.sendall(_turn_away(self._node, ""))
+            raise ConnectionError("a stranger")
+        meeting = Meeting(key, number, self._node, x, secrets.token_bytes(NONCE_BYTES))
+        sock.sendall(_hello(self._node, meeting.y + meeting.answers()))
+        return meeting
 
     def _accept(self) -> None:
         try:
@@ -185,22 +241,22 @@ class _Callers:
         except OSError:  # the caller has left again
             return
         try:
-            _check_user(sock)
+            _check_ends(sock)
         except (OSError, ConfigError):
             sock.close()
             return
         sock.setblocking(False)
         _prepare(sock)
-        if len(self._said) == _CALLERS:
-            eldest = next(iter(self._said))
+        if len(self._waiting) == _CALLERS:
+            eldest = next(iter(self._waiting))
             self._forget(eldest)
             eldest.close()
-        self._said[sock] = bytearray()
+        self._waiting[sock] = _Caller()
         self._ready.register(sock, selectors.EVENT_READ)
 
-    def _forget(self, sock: socket.socket) -> bytearray:
+    def _forget(self, sock: socket.socket) -> None:
         self._ready.unregister(sock)
-        return self._said.pop(sock)
+        del self._waiting[sock]
 
 
 def _family(address: Address) -> socket.AddressFamily:
@@ -212,8 +268,9 @@ def _place(address: Address) -> str | Address:
     return "\0" + address[0][1:] if address[0].startswith("@") else address
 
 
-def _check_user(sock: socket.socket) -> None:
+def _check_ends(sock: socket.socket) -> None:
     """A kernel socket's name is everybody's to see and, once it is free, to take: the other end must be ours."""
+    check_here(sock)
     if sock.family == socket.AF_UNIX:
         _, user, _ = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i")))
         if user != os.getuid():
@@ -225,8 +282,8 @@ def _prepare(sock: socket.socket) -> None:
         sock.setsockopt(socket.SOL_SOCKET, option, _BUFFER)
 
 
-def _greeting(node: int, token: bytes) -> bytes:
-    return pack(Kind.HELLO, node, _START, len(token)) + token
+def _hello(node: int, words: bytes) -> bytes:
+    return pack(Kind.HELLO, node, _START, len(words)) + words
 
 
 def _turn_away(node: int, why: str) -> bytes:
@@ -234,48 +291,52 @@ def _turn_away(node: int, why: str) -> bytes:
     return pack(Kind.ABORT, node, _START, len(text)) + text
 
 
-def _heard(sock: socket.socket, said: bytearray) -> Header | None:
-    """Hear on; the header when the greeting is complete."""
-    more = sock.recv(HEADER_BYTES + WORDS_LIMIT - len(said))
-    if not more:
-        raise ConnectionError("closed during the greeting")
-    said += more
-    if len(said) < HEADER_BYTES:
-        return None
-    header = unpack(bytes(said[:HEADER_BYTES]), 0)
-    if header.kind is not Kind.HELLO or header.length > WORDS_LIMIT:
-        raise ConnectionError("this is no greeting")
-    return header if len(said) >= HEADER_BYTES + header.length else None
+def _refusal(caller: int, missing: set[int], nodes: Nodes) -> str:
+    """Why one who has proved its number is turned away; nothing if it is welcome."""
+    if caller in missing:
+        return ""
+    who = nodes.name(caller)
+    return f"{who} has joined already, or is not part of this session: give each process a number of its own"
 
 
-def _refusal(header: Header, text: bytes, token: bytes, missing: set[int], nodes: Nodes) -> str:
-    """Why a caller is turned away; nothing if it is welcome."""
-    who = nodes.name(header.sender)
-    if not hmac.compare_digest(text, token):
-        return f"{who} belongs to another session: start all parties with the same token"
-    if header.sender not in missing:
-        return f"{who} has joined already, or is not part of this session: give each process a number of its own"
-    return ""
+def _introduce(sock: socket.socket, node: int, other: int, key: bytes, deadline: float, nodes: Nodes) -> None:
+    """Prove to the one called who this is, once it has proved who it is itself."""
+    who, x = nodes.name(other), secrets.token_bytes(NONCE_BYTES)
+    sock.sendall(_hello(node, x))
+    stranger = f"{who} knows no {nodes.name(node)}: check the numbers and keys of both"
+    y, proof = _ANSWER.unpack(_answer(sock, other, _ANSWER.size, deadline, nodes, refused=stranger))
+    meeting = Meeting(key, node, other, x, y)
+    if not hmac.compare_digest(proof, meeting.answers()):
+        raise ConfigError(f"whoever answers as {who} did not prove it: {_SAME_KEY}")
+    sock.sendall(_hello(node, meeting.calls()))
+    _answer(sock, other, 0, deadline, nodes)
 
 
-def _answer(sock: socket.socket, other: int, token: bytes, nodes: Nodes) -> None:
-    """Hear what the one called says to our greeting."""
-    header = unpack(_exactly(sock, HEADER_BYTES), other, nodes)
-    if header.length > WORDS_LIMIT:
-        raise ConfigError(f"{nodes.name(other)} does not greet: check its address")
-    text = _exactly(sock, header.length)
+def _answer(
+    sock: socket.socket, other: int, size: int, deadline: float, nodes: Nodes, *, refused: str = ""
+) -> bytes:  # fmt: skip
+    """What the one called says, which must be a HELLO of so many bytes.
+
+    refused: what it means that this process is turned away; else its words, which only one who has proved itself may
+    put into a user's mouth.
+    """
+    who, header = nodes.name(other), unpack(_exactly(sock, HEADER_BYTES, deadline), other, nodes)
+    if header.sender != other:
+        raise ConfigError(f"{nodes.name(header.sender)} answers where {who} is expected: check the addresses")
     if header.kind is Kind.ABORT:
-        raise ConfigError(f"{nodes.name(other)} turned this process away: {text.decode(errors='replace')}")
-    if header.kind is not Kind.HELLO or header.sender != other:
-        answering = nodes.name(header.sender)
-        raise ConfigError(f"{answering} answers where {nodes.name(other)} is expected: check the addresses")
-    if not hmac.compare_digest(text, token):
-        raise ConfigError(f"{nodes.name(other)} belongs to another session: start all parties with the same token")
+        words = refused or _exactly(sock, min(header.length, WORDS_LIMIT), deadline).decode(errors="replace")
+        raise ConfigError(f"{who} turned this process away: {words}")
+    if header.kind is not Kind.HELLO or header.length != size:
+        raise ConfigError(f"{who} does not greet: check its address")
+    return _exactly(sock, size, deadline)
 
 
-def _exactly(sock: socket.socket, count: int) -> bytes:
+def _exactly(sock: socket.socket, count: int, deadline: float) -> bytes:
     raw = b""
     while len(raw) < count:
+        if (left := deadline - time.monotonic()) <= 0:
+            raise TimeoutError("the greeting came too slowly")
+        sock.settimeout(left)
         more = sock.recv(count - len(raw))
         if not more:
             raise ConnectionError("closed during the greeting")

@@ -33,7 +33,8 @@ from .frames import (
     unpack,
     went_on,
 )
-from .joining import Address, call, check_loopback, listen, take_calls
+from .joining import Address, call, check_here, check_loopback, listen, take_calls
+from .keys import Keys
 from .transport import DEFAULT_TIMEOUT, Stamp, check_timeout
 
 _SMALL = 1 << 16  # fits both sockets' buffers twice over
@@ -278,14 +279,14 @@ class Tcp(_Mesh):
         node: int,
         addresses: Sequence[Address],
         *,
-        token: bytes,
+        keys: Keys,
         clients: int = 0,
         listener: socket.socket | None = None,
         timeout: float = DEFAULT_TIMEOUT,
         starting: float | None = None,
         names: Sequence[str] = (),
     ) -> Tcp:
-        """Meet the other parties and all clients; `token` must be the same everywhere.
+        """Meet the other parties and all clients, each of which proves who it is by its key in `keys`.
 
         A node calls those with lower numbers and is called by the others.  timeout: seconds that a round may take.
         starting: seconds until all have met, else as many.  names: of all nodes, for messages.
@@ -300,10 +301,11 @@ class Tcp(_Mesh):
         nodes, peers = Nodes(parties, tuple(names)), dict[int, socket.socket]()
         deadline = time.monotonic() + (timeout if starting is None else starting)
         try:
+            check_here(own)
             for other in range(node):
-                peers[other] = call(node, other, addresses[other], token, deadline, nodes)
+                peers[other] = call(node, other, addresses[other], keys, deadline, nodes)
             awaited = [*range(node + 1, parties), *range(parties, parties + clients)]
-            peers |= take_calls(node, own, token, awaited, deadline, nodes)
+            peers |= take_calls(node, own, keys, awaited, deadline, nodes)
         except BaseException:
             for sock in peers.values():
                 sock.close()
@@ -435,7 +437,7 @@ class TcpClient(_Mesh):
 
     @classmethod
     def join(
-        cls, node: int, addresses: Sequence[Address], *, token: bytes, timeout: float = DEFAULT_TIMEOUT,
+        cls, node: int, addresses: Sequence[Address], *, keys: Keys, timeout: float = DEFAULT_TIMEOUT,
         starting: float | None = None, names: Sequence[str] = (),
     ) -> TcpClient:  # fmt: skip
         """Call all parties; clients have the numbers behind theirs.  timeout, starting: as a party's."""
@@ -446,7 +448,7 @@ class TcpClient(_Mesh):
         nodes, peers = Nodes(parties, tuple(names)), dict[int, socket.socket]()
         try:
             for party, address in enumerate(addresses):
-                peers[party] = call(node, party, address, token, deadline, nodes)
+                peers[party] = call(node, party, address, keys, deadline, nodes)
         except BaseException:
             for sock in peers.values():
                 sock.close()

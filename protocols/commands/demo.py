@@ -76,8 +76,8 @@ def _demo(options: argparse.Namespace) -> None:
         with lock:
             said.setdefault(name, []).append(line)
 
-    with scratch_folder() as scratch, dealer_beside(plan, 1, scratch) as environment:
-        launch(command, options.parties, environment=environment, output=hear)
+    with scratch_folder() as scratch, dealer_beside(plan, 1, scratch) as own:
+        launch(command, options.parties, own_environments=own, output=hear)
     for name in sorted(said):
         print("\n".join(f"{name} | {line}" for line in said[name]), end="\n\n")
     totals = np.sum([recoveries(party, options.seed) for party in range(options.parties)], axis=0)

@@ -107,9 +107,9 @@ def _launch(options: argparse.Namespace) -> None:
         return
     with (
         scratch_folder() as scratch,
-        dealer_beside(plan_case(case, options.parties), options.steps, scratch) as environment,
+        dealer_beside(plan_case(case, options.parties), options.steps, scratch) as own,
     ):
-        launch(command, options.parties, transport=options.transport, environment=environment, timeout=options.timeout)
+        launch(command, options.parties, transport=options.transport, own_environments=own, timeout=options.timeout)
 
 
 def _check(options: argparse.Namespace) -> None:

@@ -140,15 +140,15 @@ def _played(
 
 def _links(here: Place, names: list[str], calls: list[tuple[str, str]], deadline: float) -> dict[str, Channel]:
     """Call those it is to call, then answer the others."""
-    name, nodes, token = names[here.node], Nodes(here.parties, tuple(names)), bytes.fromhex(here.token)
+    name, nodes = names[here.node], Nodes(here.parties, tuple(names))
     sockets = {}
     answers = [names.index(caller) for caller, other in calls if other == name]
     try:
         for node in (names.index(other) for caller, other in calls if caller == name):
             host, port = here.addresses[node]
-            sockets[node] = call(here.node, node, (host, port), token, deadline, nodes)
+            sockets[node] = call(here.node, node, (host, port), here.keys, deadline, nodes)
         if answers:
-            sockets |= take_calls(here.node, adopt(here.listener), token, answers, deadline, nodes)
+            sockets |= take_calls(here.node, adopt(here.listener), here.keys, answers, deadline, nodes)
     except PeerLost as error:
         raise PeerLost(f"{names[error.peer]} did not join {name}: is it started?", peer=error.peer) from error
     return {names[node]: Channel(sock, names[node], peer=node) for node, sock in sockets.items()}

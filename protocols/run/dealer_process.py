@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import subprocess
 import sys
 import time
@@ -24,7 +23,10 @@ from mpc.correlations import Correlation, ProductMask
 from mpc.errors import DEALER, ConfigError, OutOfMaterial, ProcessFailed
 from mpc.launch import NOTE, Place, own_command
 from mpc.lifeline import lifeline, to_the_end
-from mpc.net.channel import adopt, await_parties, call_dealer, listen
+from mpc.net.channel import adopt, await_parties, call_dealer
+from mpc.net.frames import DEALER_NODE
+from mpc.net.joining import Address, listen_in_kernel
+from mpc.net.keys import Keys, keys_for
 from offline import Plan, Store, StoreSource, StreamSource, TrustedDealer, serve
 from offline.plan import describe
 
@@ -36,45 +38,47 @@ REPORT = "dealer.json"
 
 
 class _Where(NamedTuple):
-    """How a party finds the dealer; travels as JSON in its environment."""
+    """How a party finds the dealer, and its key with it; of the dealer, its keys with all.  Travels as JSON."""
 
-    address: tuple[str, int]
-    token: str
+    address: Address
+    keys: Keys
     plan: str
 
-    def __repr__(self) -> str:
-        return f"_Where(address={self.address}, token hidden)"
+    def environment(self) -> dict[str, str]:
+        """What its one process finds it by."""
+        return {_DEALER: json.dumps([self.address, self.keys.as_json(), self.plan])}
 
 
 @contextmanager
 def dealer_beside(
     plan: Plan, steps: int, scratch: Path, *, coins: Path | None = None, first: int = 0
-) -> Iterator[dict[str, str]]:
-    """A dealer in a process of its own; gives the environment by which parties find it.
+) -> Iterator[dict[int, dict[str, str]]]:
+    """A dealer in a process of its own; gives each party the environment by which it alone finds the dealer.
 
     coins: the file with its coin key, for an experiment that replays the coins or goes on with block `first` of them;
     else a fresh one.  At its end it writes down, in `REPORT`, how many blocks took how many seconds.
     """
     path = scratch / "plan.json"
     plan.save(path)
-    token = secrets.token_hex(16)
+    listener, address = listen_in_kernel()
+    keys = keys_for((party, DEALER_NODE) for party in range(plan.parties))
+    places = {node: _Where(address, own, str(path)).environment() for node, own in keys.items()}
     command = own_command("protocols", "dealer", str(path), "--steps", str(steps))
     command += ["--coins", str(coins), "--first", str(first)] if coins is not None else []
     command += ["--report", str(scratch / REPORT)]
     said = scratch / "dealer.log"  # a dealer that loses a party is a witness, not the cause
-    with listen() as listener, lifeline() as (held, tied), said.open("wb") as log:
-        environment = {_DEALER: json.dumps(_Where(listener.getsockname(), token, str(path)))}
+    with listener, lifeline() as (held, tied), said.open("wb") as log:
         process = subprocess.Popen(
             [*command, "--listener", str(listener.fileno())],
             pass_fds=[listener.fileno(), held],
-            env={**os.environ, **environment, **tied},
+            env={**os.environ, **places.pop(DEALER_NODE), **tied},
             stdin=subprocess.DEVNULL,
             stderr=log,
             start_new_session=True,
         )
         listener.close()
         try:
-            yield environment
+            yield places
             with suppress(subprocess.TimeoutExpired):
                 process.wait(5)  # it ends with its last block
         except ConfigError as error:
@@ -103,7 +107,7 @@ def serve_from_environment(
     """The dealer process's own work."""
     where = _where()
     warm_up(plan.items)
-    channels = await_parties(plan.parties, adopt(listener), bytes.fromhex(where.token), _PATIENCE)
+    channels = await_parties(plan.parties, adopt(listener), where.keys, _PATIENCE)
     key = None if coins is None else read_kept(coins, cure="start the run again")
     dealer = _Timed(plan.parties, coin_key=key, first_coins=first)
     try:
@@ -155,7 +159,7 @@ def source_for(
     where, patience = _where(), before(before(here.timeout if timeout is None else timeout))
     plan = Plan.load(Path(where.plan))
     warm_up(plan.items)
-    channel = call_dealer(party, where.address, bytes.fromhex(where.token), before(here.starting))
+    channel = call_dealer(party, where.address, where.keys, before(here.starting))
     return StreamSource(plan, channel, party=party, timeout=patience, starting=before(here.starting))
 
 
@@ -228,5 +232,5 @@ def warm_up(items: Iterable[Correlation]) -> None:
 
 
 def _where() -> _Where:
-    address, token, plan = json.loads(os.environ[_DEALER])
-    return _Where((str(address[0]), int(address[1])), str(token), str(plan))
+    (host, port), keys, plan = json.loads(os.environ[_DEALER])
+    return _Where((host, port), Keys.from_json(keys), plan)

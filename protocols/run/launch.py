@@ -182,14 +182,14 @@ def _play(program: Program[Any], prepared: Prepared, watch: Callable[[int], Any]
     clients = {role.name: [*command, role.name] for role in program.roles}
     with _dealing(program, prepared) as environment:
         launch_processes(
-            [*command, PARTY], program.parties, clients=clients, environment=environment, timeout=task.timeout,
+            [*command, PARTY], program.parties, clients=clients, own_environments=environment, timeout=task.timeout,
             linger=task.timeout, output=StepLines.heard(watch),
         )  # fmt: skip
 
 
 @contextmanager
-def _dealing(program: Program[Any], prepared: Prepared) -> Iterator[dict[str, str]]:
-    """A dealer beside the run, where nothing was dealt before; gives what the parties find it by."""
+def _dealing(program: Program[Any], prepared: Prepared) -> Iterator[dict[int, dict[str, str]]]:
+    """A dealer beside the run, where nothing was dealt before; gives what each party finds it by."""
     task = prepared.task
     if task.material is not None or not prepared.rehearsed.plan.items:
         yield {}

@@ -53,6 +53,25 @@ def test_without_a_callback_party_0_speaks(capfd: pytest.CaptureFixture[str]) ->
     assert capfd.readouterr().out == "I am 0\n"
 
 
+def test_each_process_is_given_its_own_keys_and_nothing_of_another_s() -> None:
+    """Two parties and two clients, who do not meet; party 1 alone is told a word."""
+    tells = script(
+        "import json, os; from mpc.launch import place; here = place()\n"
+        "print(json.dumps({'keys': here.keys.as_json(), 'word': os.environ.get('WORD'), 'all': str(dict(os.environ))}))"
+    )
+    launched = Launched(
+        tells, 2, clients={"puller": tells, "payer": tells}, own_environments={1: {"WORD": "for party 1"}}
+    )
+    assert launched.error is None
+    told = [launched.outcome(name) for name in ("party 0", "party 1", "puller", "payer")]
+    assert [sorted(each["keys"]) for each in told] == [["1", "2", "3"], ["0", "2", "3"], ["0", "1"], ["0", "1"]]
+    assert [each["word"] for each in told] == [None, "for party 1", None, None]
+    for node, each in enumerate(told):
+        for other, key in each["keys"].items():
+            assert told[int(other)]["keys"][str(node)] == key
+            assert [at for at in range(4) if key in told[at]["all"]] == sorted([node, int(other)])
+
+
 def test_clients_are_launched_too() -> None:
     asks = script(
         _HEAD + "from mpc.client import *\n"

@@ -27,6 +27,7 @@ from mpc.errors import MaskedError
 from mpc.net.tcp import Tcp, listen
 from mpc.session import Session
 from offline import Store, StoreSource, deal
+from tests.parties.threads import KEYS
 
 PARTIES, STEPS, BLOCK_STEPS = 2, 8, 3
 ITEMS = 2 * STEPS
@@ -115,7 +116,7 @@ def play(run: int, party: int, home: Path, listener: socket.socket, addresses: l
     note(cursor=store.cursor, finished=store.finished)
     source = StoreSource(store, party=party, report=lambda line: note(report=line), used=used)
     try:
-        with Session(Tcp.join(party, addresses, token=b"t", listener=listener, timeout=10), source) as session:
+        with Session(Tcp.join(party, addresses, keys=KEYS[party], listener=listener, timeout=10), source) as session:
             for _ in range(STEPS):
                 if not right(session.run(step(session))):
                     return 9

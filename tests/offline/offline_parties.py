@@ -16,6 +16,7 @@ from mpc.ring import MULTIPLY, decode
 from mpc.rounds import Reveal
 from mpc.session import Session
 from offline import Plan, Recorder
+from tests.parties.threads import KEYS
 
 TIMEOUT = 10.0
 Program = Callable[[Session], Any]
@@ -45,7 +46,7 @@ def over_tcp(make_sources: Sequence[Callable[[], Source]], program: Program, *, 
     addresses = [sock.getsockname() for sock in listeners]
 
     def party(p: int) -> Any:
-        transport = Tcp.join(p, addresses, token=b"t" * 16, listener=listeners[p], timeout=timeout)
+        transport = Tcp.join(p, addresses, keys=KEYS[p], listener=listeners[p], timeout=timeout)
         try:
             source = make_sources[p]()
         except BaseException as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import pickle
 import select
 import signal
@@ -23,10 +24,11 @@ from offline_parties import in_threads, over_tcp, right, step, step_plan, steps
 from mpc.correlations import TruncationMask
 from mpc.errors import ConfigError, MaskedError, OutOfMaterial, PeerLost
 from mpc.net.channel import Channel, await_parties, call_dealer, listen
+from mpc.net.frames import DEALER_NODE
 from mpc.session import Session
 from offline import InProcessDealer, Plan, Store, StoreSource, StreamSource, deal, serve
+from tests.parties.threads import KEYS
 
-TOKEN = b"d" * 16
 HELLO_BYTES = 16 + 16 + 16 + 8 + 8 + 2 + 2
 FIRST, SECOND = step_plan(2).items
 
@@ -58,7 +60,7 @@ class Dealer:
 
     def _run(self) -> None:
         try:
-            self.channels = await_parties(self.plan.parties, self.listener, TOKEN, timeout=10)
+            self.channels = await_parties(self.plan.parties, self.listener, KEYS[DEALER_NODE], timeout=10)
             for party, channel in self.channels.items():
                 channel.send = self._noting(party, channel.send)  # type: ignore[method-assign]
             serve(self.plan, self.channels, blocks=self.blocks, block_steps=self.block_steps, progress=self._progress)
@@ -85,7 +87,7 @@ class Dealer:
 
     def sources(self, **rest: Any) -> list[Callable[[], StreamSource]]:
         return [
-            lambda p=p: StreamSource(self.plan, call_dealer(p, self.address, TOKEN, 10), party=p, timeout=10, **rest)
+            lambda p=p: StreamSource(self.plan, call_dealer(p, self.address, KEYS[p], 10), party=p, timeout=10, **rest)
             for p in range(self.plan.parties)
         ]
 
@@ -126,7 +128,7 @@ def test_parties_with_a_dealer_get_right_results_to_the_last_step(parties: int, 
     used: list[list[tuple[int, int]]] = [[] for _ in range(parties)]
     makers = [
         lambda p=p: StreamSource(
-            dealer.plan, call_dealer(p, dealer.address, TOKEN, 10), party=p, used=lambda *at: used[p].append(at)
+            dealer.plan, call_dealer(p, dealer.address, KEYS[p], 10), party=p, used=lambda *at: used[p].append(at)
         )
         for p in range(parties)
     ]
@@ -200,17 +202,19 @@ def test_closing_frees_the_reader_and_the_dealer() -> None:
 
 
 DEALER = """
-import os, signal, sys
+import json, os, signal, sys
 from offline import Plan, serve
 from pathlib import Path
 from mpc.net.channel import await_parties, listen
+from mpc.net.keys import Keys
 plan = Plan.load(Path(sys.argv[1]))
 sock = listen()
 print(sock.getsockname()[1], flush=True)
 def progress(done, total):
     if done == 3:
         os.kill(os.getpid(), getattr(signal, sys.argv[2]))
-serve(plan, await_parties(plan.parties, sock, b"d" * 16, timeout=20), blocks=10, progress=progress)
+keys = Keys.from_json(json.loads(sys.argv[3]))
+serve(plan, await_parties(plan.parties, sock, keys, timeout=20), blocks=10, progress=progress)
 """
 
 
@@ -218,7 +222,7 @@ serve(plan, await_parties(plan.parties, sock, b"d" * 16, timeout=20), blocks=10,
 def dealer_process(plan: Plan, end: str, tmp_path: Path) -> Iterator[tuple[str, int]]:
     """A dealer in a process of its own that ends itself after three blocks."""
     plan.save(tmp_path / "plan.json")
-    command = [sys.executable, "-c", DEALER, str(tmp_path / "plan.json"), end]
+    command = [sys.executable, "-c", DEALER, str(tmp_path / "plan.json"), end, json.dumps(KEYS[DEALER_NODE].as_json())]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
@@ -244,7 +248,7 @@ def test_a_dealer_that_dies_or_hangs_is_named_by_all(end: str, words: str, parti
                 right_ones.append(right(session.run(step(session))))  # noqa: PERF401
 
         def source(party: int) -> StreamSource:
-            made = StreamSource(plan, call_dealer(party, address, TOKEN, 10), party=party, timeout=10)
+            made = StreamSource(plan, call_dealer(party, address, KEYS[party], 10), party=party, timeout=10)
             made._timeout = 3 if end == "SIGSTOP" else 10  # from here on: the greeting waits for all parties
             return made
 
@@ -422,9 +426,9 @@ def test_nobody_waits_for_a_dealer_that_is_not_there() -> None:
     with listen() as closed:
         address = closed.getsockname()
     with pytest.raises(PeerLost, match=rf"the dealer.* at 127.0.0.1:{address[1]} did not answer: is it started"):
-        call_dealer(0, address, TOKEN, timeout=0.1)
+        call_dealer(0, address, KEYS[0], timeout=0.1)
     with listen() as listener, pytest.raises(PeerLost, match="did not call"):
-        await_parties(2, listener, TOKEN, timeout=0.1)
+        await_parties(2, listener, KEYS[DEALER_NODE], timeout=0.1)
 
 
 def test_keys_are_not_shown_and_not_pickled() -> None:
@@ -444,4 +448,4 @@ def test_a_dealer_that_is_gone_is_said_at_once() -> None:
     address = listener.getsockname()
     listener.close()
     with pytest.raises(PeerLost, match="the dealer"):
-        call_dealer(0, address, b"token", timeout=1e6)
+        call_dealer(0, address, KEYS[0], timeout=1e6)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from mpc.client import ClientProgram, serve
+from mpc.net.frames import DEALER_NODE
 from mpc.net.joining import listen
+from mpc.net.keys import keys_for
 from mpc.net.tcp import Tcp, TcpClient
 from mpc.session import Session
 
 from .programs import Program, seeded
 
-TOKEN = b"a token of tests"
+KEYS = keys_for(itertools.combinations([*range(12), DEALER_NODE], 2))
 _PATIENCE = 40.0
 
 
@@ -66,7 +69,7 @@ def over_tcp(
             transport = Tcp.join(
                 node,
                 addresses,
-                token=TOKEN,
+                keys=KEYS[node],
                 clients=len(roles),
                 listener=listeners[node],
                 timeout=timeout,
@@ -79,7 +82,7 @@ def over_tcp(
 
     def client(node: int, behave: Callable[..., Any]) -> Callable[[], Any]:
         def run() -> Any:
-            link = TcpClient.join(node, addresses, token=TOKEN, timeout=timeout, starting=_PATIENCE / 2)
+            link = TcpClient.join(node, addresses, keys=KEYS[node], timeout=timeout, starting=_PATIENCE / 2)
             return behave(link) if behave.__code__.co_argcount else serve(link, behave())
 
         return run
@@ -97,4 +100,4 @@ def values(outcomes: list[Outcome]) -> list[Any]:
     return [outcome.value for outcome in outcomes]
 
 
-__all__ = ["TOKEN", "Outcome", "Session", "over_tcp", "side_by_side", "values"]
+__all__ = ["KEYS", "Outcome", "Session", "over_tcp", "side_by_side", "values"]

@@ -17,7 +17,7 @@ from mpc.rounds import Input, Reveal
 from mpc.session import Session
 from mpc.share import Share
 from tests.parties.programs import seeded
-from tests.parties.threads import over_tcp, side_by_side
+from tests.parties.threads import KEYS, over_tcp, side_by_side
 
 Setup = Callable[[Session, bool], Share]
 
@@ -82,7 +82,7 @@ def test_roles_in_another_order_are_found_at_the_start() -> None:
 
     def party(node: int, roles: tuple[str, ...]) -> Callable[[], Any]:
         def run() -> Any:
-            transport = Tcp.join(node, addresses, token=b"t", listener=listeners[node], timeout=10.0)
+            transport = Tcp.join(node, addresses, keys=KEYS[node], listener=listeners[node], timeout=10.0)
             return seeded(transport, roles=roles)
 
         return run

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import pickle
 
 import pytest
 
@@ -11,7 +12,7 @@ from mpc.net.frames import HEADER_BYTES
 from mpc.session import Session
 from tests.parties.processes import ROOT, Launched, script
 from tests.parties.programs import rounds
-from tests.parties.threads import TOKEN, over_tcp, values
+from tests.parties.threads import KEYS, over_tcp, values
 
 _PICKLES = {"pickle", "cPickle", "dill", "cloudpickle", "marshal", "shelve", "joblib", "multiprocessing"}
 _PICKLING = {
@@ -50,14 +51,18 @@ def test_each_message_has_one_header(shape: tuple[int, ...]) -> None:
     assert values(over_tcp(3, program)) == [(5 * 2 * HEADER_BYTES,) * 2] * 3
 
 
-def test_a_token_is_in_no_repr() -> None:
-    assert "5ec7e7" not in repr(Place(0, 2, "tcp", "5ec7e7"))
+def test_a_key_is_in_no_repr_and_no_pickle() -> None:
+    own = {0: list(KEYS[0].as_json().values()), 1: list(KEYS[1].as_json().values())}
+    words = repr(Place(0, 2, "tcp", KEYS[0]))
+    assert "hidden" in words and not any(key in words for key in own[0])
+    with pytest.raises(TypeError, match="never pickled"):
+        pickle.dumps(KEYS[0])
 
     def describes(session: Session) -> str:
         return repr(session) + repr(session.transport) + repr(session.source) + str(session.transport.__dict__)
 
     for text in values(over_tcp(2, describes)):
-        assert TOKEN.decode() not in text
+        assert not any(key in text or repr(bytes.fromhex(key)) in text for key in own[0] + own[1])
 
 
 def test_tcp_parties_start_without_torch() -> None:

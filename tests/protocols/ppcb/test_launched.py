@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,10 @@ import numpy as np
 import pytest
 
 from mpc import ConfigError
+from mpc.children import Child
 from mpc.errors import MaskedError
 from mpc.ledger import Entry
+from mpc.net.frames import DEALER_NODE
 from offline import Plan, inspect
 from protocols.ppcb.clients import payer
 from protocols.ppcb.program import PAYER, PULLER
@@ -57,6 +59,26 @@ def test_a_launched_run_pulls_its_twins_arms(changes: dict[str, Any], parties: i
         assert getattr(run.cost, name) == getattr(simulated.cost, name), name
     assert run.seconds > 0 and run.offline_seconds > 0
     assert run.offline_bytes >= simulated.offline_bytes
+
+
+def test_the_dealer_is_told_to_the_parties_alone_each_by_a_key_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: dict[str, Mapping[str, str]] = {}
+
+    class Noted(Child):
+        def __init__(self, node: int, name: str, argv: Any, environment: Mapping[str, str], **rest: Any) -> None:
+            given[name] = environment
+            super().__init__(node, name, argv, environment, **rest)
+
+    monkeypatch.setattr("mpc.launch.Child", Noted)
+    launch(settings(), 2, 3, tmp_path)
+    dealer = {name: json.loads(told["MASKED_DEALER"]) for name, told in given.items() if "MASKED_DEALER" in told}
+    assert set(given) == {"party 0", "party 1", PULLER, PAYER} and set(dealer) == {"party 0", "party 1"}
+    address, keys = dealer["party 0"][0], [told[1] for told in dealer.values()]
+    assert [list(own) for own in keys] == [[str(DEALER_NODE)]] * 2 and keys[0] != keys[1]
+    for name in (PULLER, PAYER):
+        assert address[0] not in str(given[name])
 
 
 def test_a_plan_is_what_a_turn_draws(parties: int) -> None:

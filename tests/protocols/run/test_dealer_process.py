@@ -15,6 +15,8 @@ from mpc.correlations import TruncationMask
 from mpc.errors import DEALER, PeerLost
 from mpc.launch import Place
 from mpc.net.channel import listen
+from mpc.net.frames import DEALER_NODE
+from mpc.net.keys import KEY_BYTES
 from offline import Plan
 from protocols.run.dealer_process import source_for
 from tests.parties.processes import ENVIRONMENT, ended, script
@@ -56,9 +58,9 @@ def test_a_party_waits_for_its_dealer_no_longer_than_it_was_told(
     """A frozen one still listens: the kernel takes the call, and nobody answers."""
     PLAN.save(tmp_path / "plan.json")
     with listen() as frozen:
-        where = json.dumps((frozen.getsockname(), "00" * 16, str(tmp_path / "plan.json")))
+        where = json.dumps([frozen.getsockname(), {str(DEALER_NODE): "00" * KEY_BYTES}, str(tmp_path / "plan.json")])
         monkeypatch.setenv("MASKED_DEALER", where)
-        here = Place(0, 2, "tcp", token="", timeout=0.3, starting=0.5)
+        here = Place(0, 2, "tcp", timeout=0.3, starting=0.5)
         (waits,) = side_by_side(lambda: source_for(here, None))  # it looks at its end after 40 s
     assert isinstance(waits.error, PeerLost)
     assert (waits.error.peer, waits.error.witness) == (DEALER, False)

@@ -17,7 +17,7 @@ def test_what_all_ranks_find_rank_0_says(monkeypatch: pytest.MonkeyPatch) -> Non
     waited: list[float] = []
     monkeypatch.setattr("protocols.run.torchrun.time.sleep", waited.append)
     for node in (0, 1):
-        with pytest.raises(ConfigError, match="wrong"), one_voice(Place(node, 4, "gloo", token="")):
+        with pytest.raises(ConfigError, match="wrong"), one_voice(Place(node, 4, "gloo")):
             raise ConfigError("wrong")
     assert waited == [10.0]
 
@@ -25,7 +25,7 @@ def test_what_all_ranks_find_rank_0_says(monkeypatch: pytest.MonkeyPatch) -> Non
         raise SystemExit(143)
 
     monkeypatch.setattr("protocols.run.torchrun.time.sleep", ended)
-    with pytest.raises(SystemExit) as stopped, one_voice(Place(1, 4, "gloo", token="")):
+    with pytest.raises(SystemExit) as stopped, one_voice(Place(1, 4, "gloo")):
         raise ConfigError("wrong")
     assert stopped.value.code == 0
 

@@ -19,7 +19,7 @@ from protocols.ppcb import Hear, PrivateContextualBandit, Say, payer_client, pul
 from protocols.ppcb.library.journal import Journal
 from protocols.ppcb.player import split
 from protocols.run.checkpoint import Checkpoint
-from tests.parties.threads import TOKEN, over_tcp, side_by_side, values
+from tests.parties.threads import KEYS, over_tcp, side_by_side, values
 
 from .runs import CLOSE, X, made, regressions, taught
 
@@ -115,7 +115,7 @@ def test_dealt_material_follows_the_plan_of_a_cycle(tmp_path: Path) -> None:
     blocks, heard = split(X, 2), []
 
     def party(node: int) -> Any:
-        transport = Tcp.join(node, addresses, token=TOKEN, clients=2, listener=listeners[node], timeout=20.0)
+        transport = Tcp.join(node, addresses, keys=KEYS[node], clients=2, listener=listeners[node], timeout=20.0)
         with Session(transport, StoreSource(Store(tmp_path / f"party-{node}")), roles=("puller", "payer")) as session:
             bandit = PrivateContextualBandit.over(session, **ENDS)
             for cycle in range(2):
@@ -126,7 +126,7 @@ def test_dealt_material_follows_the_plan_of_a_cycle(tmp_path: Path) -> None:
             return bandit
 
     def client(node: int, program: Any) -> Any:
-        return serve(TcpClient.join(node, addresses, token=TOKEN, timeout=20.0), program)
+        return serve(TcpClient.join(node, addresses, keys=KEYS[node], timeout=20.0), program)
 
     calls = [lambda node=node: party(node) for node in range(2)]
     calls += [

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from offline.files import mac, write_new, write_whole
+from mpc.files import mac, write_new, write_whole
 
 
 def test_a_file_takes_another_s_place_in_one_move(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
