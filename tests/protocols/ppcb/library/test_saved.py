@@ -108,15 +108,14 @@ def test_no_chain_of_crashes_in_save_destroys_a_bandit(
 
 
 def test_files_of_two_saves_with_one_number_are_not_put_together(tmp_path: Path) -> None:
-    """Two processes came to the same number in other ways, and a home was put back from a copy."""
+    """Two copies came to the same number in their own ways, and one got a home of the other."""
     saved(tmp_path / "one")
     shutil.copytree(tmp_path / "one", tmp_path / "two")
     for name, reward in (("one", 1.0), ("two", 0.0)):
         bandit = PrivateContextualBandit.load(tmp_path / name)
         bandit.learn(decision_id=0, reward=reward)
         bandit.save(tmp_path / name)
-    last = sorted((tmp_path / "two" / "party-1").glob("*.npz"))[-1]
-    shutil.copy(last, tmp_path / "one" / "party-1" / last.name)
+    _put(tmp_path / "one/party-1", tmp_path / "two/party-1")
     assert PrivateContextualBandit.load(tmp_path / "one").unpaid == (0, 1, 2, 3, 4), "the save before, which is whole"
 
 
@@ -142,13 +141,14 @@ def _flipped(folder: Path) -> None:
     path.write_bytes(bytes(raw))
 
 
-def _swapped(folder: Path) -> None:
-    shutil.copy(next((folder / "party-0").glob("*.npz")), next((folder / "party-1").glob("*.npz")))
+def _put(home: Path, other: Path) -> None:
+    shutil.rmtree(home)
+    shutil.copytree(other, home)
 
 
 def _foreign(folder: Path) -> None:
     saved(folder / "other")
-    shutil.copy(next((folder / "other/party-1").glob("*.npz")), next((folder / "party-1").glob("*.npz")))
+    _put(folder / "party-1", folder / "other/party-1")
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def _foreign(folder: Path) -> None:
     [
         (_cut, "damaged"),
         (_flipped, "damaged"),
-        (_swapped, "party-1.* is not of this bandit and role"),
+        (lambda folder: _put(folder / "party-1", folder / "party-0"), "party-1.* is not of this bandit and role"),
         (_foreign, r"party-0 has save 6 \(\w+\), party-1 has save 6 \(\w+\), .*put back what is missing"),
         (lambda folder: shutil.rmtree(folder / "party-1"), "has 2 parties, files of 1"),
         (lambda folder: shutil.rmtree(folder / "puller"), "a file for every party"),
