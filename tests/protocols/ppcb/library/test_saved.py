@@ -107,6 +107,28 @@ def test_no_chain_of_crashes_in_save_destroys_a_bandit(
     assert again.predict(X[9]).decision_id == 9
 
 
+def test_half_saves_of_another_way_do_not_push_a_save_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two that seem later lie in a folder to which a bandit is saved that went on from elsewhere."""
+    saved(tmp_path / "one")
+    other = PrivateContextualBandit.load(tmp_path / "one")
+    for row in range(2):
+        for _ in range(4):
+            other.partial_fit([1], [1.0], X[row])
+        dies(other, tmp_path / "two", monkeypatch, files=1)
+    bandit = PrivateContextualBandit.load(tmp_path / "one")
+    bandit.save(tmp_path / "two")
+    assert PrivateContextualBandit.load(tmp_path / "two").learned == bandit.learned == 20
+
+
+def test_a_home_that_was_away_finds_its_save_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bandit = saved(tmp_path)
+    (tmp_path / "party-1").rename(tmp_path / "away")
+    bandit.learn(decision_id=0, reward=1.0)
+    dies(bandit, tmp_path, monkeypatch, files=1)
+    _put(tmp_path / "party-1", tmp_path / "away")
+    assert PrivateContextualBandit.load(tmp_path).unpaid == (0, 1, 2, 3, 4)
+
+
 def test_files_of_two_saves_with_one_number_are_not_put_together(tmp_path: Path) -> None:
     """Two copies came to the same number in their own ways, and one got a home of the other."""
     saved(tmp_path / "one")
