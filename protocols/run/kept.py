@@ -26,11 +26,16 @@ _PERSON = b"mb-kept"
 def write_kept(path: Path, content: bytes) -> None:
     """Write it in one move, into a home that its owner alone can read."""
     with writing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.parent.chmod(0o700)
-        if not (path.parent / HOME_KEY).exists():
-            write_whole(path.parent / HOME_KEY, fresh_key())
+        prepare(path.parent)
         write_whole(path, content + _tag(path, content))
+
+
+def prepare(home: Path) -> None:
+    """A home that is there, with a key."""
+    home.mkdir(parents=True, exist_ok=True)
+    home.chmod(0o700)
+    if not (home / HOME_KEY).exists():
+        write_whole(home / HOME_KEY, fresh_key())
 
 
 def read_kept(path: Path, *, cure: str) -> bytes:

@@ -6,6 +6,8 @@ bandit                 what a user calls
 service                what a call does here, once its arguments were checked
     calls, propensity  the rounds among the parties, and the clients beside them
     decisions, saved   what is held between calls, and the same on disk
+    journal            what was told after a save
+    turns              threads take turns
     place              where the parties live: all in this process, or one party's end of a network
 offline_evaluation     what a bandit would have earned, from a log
 """

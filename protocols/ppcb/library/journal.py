@@ -1,16 +1,19 @@
 """What a saved bandit tells: whole counts, written beside the save before an arm leaves.  Knows files; no share.
 
-    folder/party-p/journal      {"next_decision": 31, "ledger": [...]}, a line for each call that tells something
+    folder/party-p/journal      {"next_decision": 31, "ledger": [...]} TAG, a line for each call that tells something
 
 A bandit that is loaded counts on from the greatest of what its save, its journal and the other parties' say: no
-disclosure is forgotten, and no number of a decision is given twice.  A line that a crash cut short is passed over.
+disclosure is forgotten, and no number of a decision is given twice.  A line that a crash cut short is passed over; a
+whole one has a tag under its home's key.
 """
 
 from __future__ import annotations
 
 import fcntl
+import hmac
 import json
 import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -19,6 +22,8 @@ from typing import Any
 from mpc.errors import ConfigError
 from mpc.files import append, flush_folder, write_whole
 from mpc.ledger import Entry, Ledger
+
+from ...run.kept import chained, key_of
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,9 @@ def greatest(several: Iterable[Told]) -> Told:
     return Told(max(numbers), tuple(ledger))
 
 
+_WHOLE = re.compile(rb"(\{.*\}) ([0-9a-f]{32})")
+
+
 class Journal:
     """The file in one party's home, which one object goes on with."""
 
@@ -57,11 +65,16 @@ class Journal:
     def told(self) -> Told:
         """What its last whole line says."""
         lines = self._path.read_bytes().splitlines() if self._path.exists() else []
-        return next((told for line in reversed(lines) if (told := _read(line)) is not None), greatest(()))
+        for line in reversed(lines):
+            if whole := _WHOLE.fullmatch(line):
+                if not hmac.compare_digest(self._tag(whole[1]), whole[2]):
+                    raise ConfigError(f"{self._path} is damaged, or not of this place: put it back")
+                return Told.read(json.loads(whole[1]))
+        return Told(0, ())
 
     def begin(self, told: Told) -> None:
         """One line in place of all, which says no less than they do."""
-        write_whole(self._path, _line(told))
+        write_whole(self._path, self._line(told))
         self._seen = self._stands()
 
     def append(self, told: Told) -> None:
@@ -69,7 +82,7 @@ class Journal:
         try:
             log = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o600)
             try:
-                self._append(log, _line(told))
+                self._append(log, self._line(told))
             finally:
                 os.close(log)
         except FileNotFoundError:
@@ -90,7 +103,7 @@ class Journal:
         if self.changed:
             raise ConfigError(
                 f"{self._path} has changed: something else goes on with this bandit, and both would give the same "
-                "numbers to decisions: go on with one of them, loaded anew"
+                "numbers to decisions: go on with one of them, loaded anew, and give each worker a copy of the folder"
             )
         if not self._stands()[1]:
             flush_folder(self._path.parent)
@@ -106,14 +119,10 @@ class Journal:
         stat = self._path.stat()
         return stat.st_ino, stat.st_size
 
+    def _line(self, told: Told) -> bytes:
+        """The break comes first: what a crash cut short before it stays a line of its own."""
+        content = json.dumps(asdict(told)).encode()
+        return b"\n" + content + b" " + self._tag(content)
 
-def _line(told: Told) -> bytes:
-    """The break comes first: what a crash cut short before it stays a line of its own."""
-    return b"\n" + json.dumps(asdict(told)).encode()
-
-
-def _read(line: bytes) -> Told | None:
-    try:
-        return Told.read(json.loads(line))
-    except (ValueError, KeyError, TypeError):
-        return None
+    def _tag(self, content: bytes) -> bytes:
+        return chained(key_of(self._path.parent), self._path.name, b"", content).hex().encode()

@@ -30,6 +30,7 @@ from mpc.prg import Prg, fresh_key
 from mpc.session import Session
 
 from ...run.checkpoint import Checkpoint, checkpoint_at, checkpoints
+from ...run.kept import prepare
 from ..settings import Settings
 from .calls import said_by_all
 from .decisions import Holdings, OpenDecision
@@ -99,6 +100,7 @@ def load_parts(folder: Path, session: Session | None) -> tuple[Kept, dict[Path, 
     hosted = range(len(list(folder.glob("party-*")))) if session is None else session.hosted
     roles = [f"party-{party}" for party in hosted]
     homes = {folder / role: _saves(folder / role) for role in (*roles, *([] if session else [_PULLER]))}
+    journal = Journal(next(iter(homes)))
     said = _said(session, homes)
     if not roles or not (common := _common(said)):
         stand = ", ".join(f"{each['role']} has {_listed(each['saves'])}" for each in said)
@@ -117,12 +119,12 @@ def load_parts(folder: Path, session: Session | None) -> tuple[Kept, dict[Path, 
         kept = _kept(first, [read[role] for role in roles], read.get(_PULLER), told)
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise ConfigError(f"the files in {folder} do not fit together: load another save") from error
-    return kept, {folder.resolve(): Journal(folder / roles[0])}
+    return kept, {folder.resolve(): journal}
 
 
 def _opened(home: Path) -> dict[int, Checkpoint]:
     """The saves of a home that is there from now on; their names are on disk before anybody counts on them."""
-    home.mkdir(exist_ok=True)
+    prepare(home)
     flush_folder(home)
     return _saves(home)
 

@@ -33,9 +33,7 @@ class Turn:
 class HasTurn(Protocol):
     """What threads take turns with."""
 
-    @property
-    def turn(self) -> Turn:
-        """One for each object."""
+    turn: Turn
 
 
 S = TypeVar("S", bound=HasTurn)

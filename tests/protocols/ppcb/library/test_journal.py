@@ -111,6 +111,18 @@ def test_a_line_that_was_cut_short_is_passed_over(tmp_path: Path) -> None:
         assert counts(load(folder)) == [told + 1], "what is written behind half a line counts"
 
 
+def test_a_line_that_was_changed_is_refused(tmp_path: Path) -> None:
+    bandit = made()
+    bandit.save(tmp_path)
+    bandit.predict(X[:7])
+    noted = journal(tmp_path).read_bytes()
+    journal(tmp_path).write_bytes(noted.replace(b'"count": 7', b'"count": 1'))
+    with pytest.raises(ConfigError, match="journal is damaged, or not of this place: put it back"):
+        load(tmp_path)
+    journal(tmp_path).write_bytes(noted)
+    assert counts(load(tmp_path)) == [7]
+
+
 def test_of_two_that_go_on_with_one_save_the_second_is_refused(tmp_path: Path) -> None:
     made().save(tmp_path)
     first, second = load(tmp_path), load(tmp_path)

@@ -107,16 +107,37 @@ def test_no_chain_of_crashes_in_save_destroys_a_bandit(
     assert again.predict(X[9]).decision_id == 9
 
 
+def test_half_saves_of_another_way_do_not_push_a_save_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two that seem later lie in a folder to which a bandit is saved that went on from elsewhere."""
+    saved(tmp_path / "one")
+    other = PrivateContextualBandit.load(tmp_path / "one")
+    for row in range(2):
+        for _ in range(4):
+            other.partial_fit([1], [1.0], X[row])
+        dies(other, tmp_path / "two", monkeypatch, files=1)
+    bandit = PrivateContextualBandit.load(tmp_path / "one")
+    bandit.save(tmp_path / "two")
+    assert PrivateContextualBandit.load(tmp_path / "two").learned == bandit.learned == 20
+
+
+def test_a_home_that_was_away_finds_its_save_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bandit = saved(tmp_path)
+    (tmp_path / "party-1").rename(tmp_path / "away")
+    bandit.learn(decision_id=0, reward=1.0)
+    dies(bandit, tmp_path, monkeypatch, files=1)
+    _put(tmp_path / "party-1", tmp_path / "away")
+    assert PrivateContextualBandit.load(tmp_path).unpaid == (0, 1, 2, 3, 4)
+
+
 def test_files_of_two_saves_with_one_number_are_not_put_together(tmp_path: Path) -> None:
-    """Two processes came to the same number in other ways, and a home was put back from a copy."""
+    """Two copies came to the same number in their own ways, and one got a home of the other."""
     saved(tmp_path / "one")
     shutil.copytree(tmp_path / "one", tmp_path / "two")
     for name, reward in (("one", 1.0), ("two", 0.0)):
         bandit = PrivateContextualBandit.load(tmp_path / name)
         bandit.learn(decision_id=0, reward=reward)
         bandit.save(tmp_path / name)
-    last = sorted((tmp_path / "two" / "party-1").glob("*.npz"))[-1]
-    shutil.copy(last, tmp_path / "one" / "party-1" / last.name)
+    _put(tmp_path / "one/party-1", tmp_path / "two/party-1")
     assert PrivateContextualBandit.load(tmp_path / "one").unpaid == (0, 1, 2, 3, 4), "the save before, which is whole"
 
 
@@ -142,13 +163,14 @@ def _flipped(folder: Path) -> None:
     path.write_bytes(bytes(raw))
 
 
-def _swapped(folder: Path) -> None:
-    shutil.copytree(folder / "party-0", folder / "party-1", dirs_exist_ok=True)  # with the key that lies there
+def _put(home: Path, other: Path) -> None:
+    shutil.rmtree(home)
+    shutil.copytree(other, home)
 
 
 def _foreign(folder: Path) -> None:
     saved(folder / "other")
-    shutil.copytree(folder / "other/party-1", folder / "party-1", dirs_exist_ok=True)
+    _put(folder / "party-1", folder / "other/party-1")
 
 
 @pytest.mark.parametrize(
@@ -156,7 +178,7 @@ def _foreign(folder: Path) -> None:
     [
         (_cut, "damaged"),
         (_flipped, "damaged"),
-        (_swapped, "party-1.* is not of this bandit and role"),
+        (lambda folder: _put(folder / "party-1", folder / "party-0"), "party-1.* is not of this bandit and role"),
         (_foreign, r"party-0 has save 6 \(\w+\), party-1 has save 6 \(\w+\), .*put back what is missing"),
         (lambda folder: shutil.rmtree(folder / "party-1"), "has 2 parties, files of 1"),
         (lambda folder: shutil.rmtree(folder / "puller"), "a file for every party"),
