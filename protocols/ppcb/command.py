@@ -58,7 +58,7 @@ class PPCB(System):
         settings_of(options)
         if options.policy == Policy.EPSILON_GREEDY.value and options.alpha != 1.0:
             raise ConfigError("--alpha is of --policy linucb and thompson: epsilon-greedy has --eps alone")
-        if options.data in ("digits", "synthetic") and options.data_dir is not None:
+        if getattr(options, "data_dir", None) is not None and options.data in ("digits", "synthetic"):
             raise ConfigError(f"--data {options.data} needs no files: leave out --data-dir, or say --data mnist")
 
     def steps(self, options: Namespace) -> int:

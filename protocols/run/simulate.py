@@ -101,8 +101,10 @@ class Simulation(Generic[R]):
         """What was reached; of a run that is at its end, after what follows the last decision."""
         played = replace(self.session.meter.total)
         if self.finished:
-            dealt = self.dealer.dealt_bytes + self.rehearsed.plan.step_bytes * self.program.ending  # whole steps are
-            self._enter()
+            dealt = self.dealer.dealt_bytes
+            if self.program.ending:
+                self._enter()
+                dealt += self.rehearsed.plan.step_bytes  # whole steps are
             self.player.finish()
             self.dealer.dealt_bytes = dealt
         return Ended(
