@@ -170,7 +170,7 @@ class Nothing:
         """What a rehearsal did not draw, a run may not."""
         raise OutOfMaterial(
             f"the program draws {describe(item)}, and its rehearsal drew nothing: each decision draws the same, and "
-            "begins with what follows the last one"
+            "what follows the last one draws nothing"
         )
 
     def want(self, steps: int) -> None:

@@ -155,10 +155,21 @@ def test_text_and_file(here: Path, capsys: Output) -> None:
 
 
 def test_the_smallest_runs(here: Path, capsys: Output) -> None:
-    assert document(capsys, "run linucb-ds FILES --budget 1")["operations"]["rounds"] == 0
+    assert document(capsys, "run linucb-ds FILES --budget 1")["operations"]["rounds"] == 4, "that round the sum"
     for hide in ("", "--hide-arms"):
         facts = document(capsys, f"run linucb-ds --arms-file one.npy --theta theta.npy --budget 4 {hide}")
-        assert facts["cumulative_reward"] == pytest.approx(facts["reference_cumulative_reward"], abs=1e-9)
+        assert facts["cumulative_reward"] == facts["reference_cumulative_reward"]
+
+
+def test_the_sum_is_told_to_the_bits_that_are_asked_for(here: Path, capsys: Output) -> None:
+    usual, fine = (document(capsys, f"run linucb-ds FILES --budget 12 {bits}") for bits in ("", "--sum-bits 13"))
+    assert usual["sum_unit"] == 8 * fine["sum_unit"]
+    for facts in (usual, fine):
+        assert facts["cumulative_reward"] % facts["sum_unit"] == 0
+        assert facts["cumulative_reward"] == facts["reference_cumulative_reward"]
+    assert f"to the nearest {usual['sum_unit']:g}" in masked(capsys, "run linucb-ds FILES --budget 12")[1]
+    refused(masked(capsys, "run linucb-ds FILES --budget 12 --sum-bits 0"), "told with 1 to")
+    refused(masked(capsys, "run linucb-ds FILES --mode classic --sum-bits 9"), "DC decrypts the whole sum")
 
 
 @pytest.mark.parametrize(("words", "said"), MISTAKES)
