@@ -11,7 +11,7 @@ import numpy as np
 
 from ..run.program import Program
 from ..run.report import Report, plain_report
-from .run import Run
+from .run import NEAR, Run
 
 
 def report(program: Program[Any], run: Run) -> Report:
@@ -28,6 +28,7 @@ def report(program: Program[Any], run: Run) -> Report:
         "first_difference": _difference(run),
         "updates": None if run.ends is None else int(run.ends.sum()),
         "updates_equal_twin": run.ends_equal,
+        "near_ties": int((run.twin.gaps <= NEAR).sum()),
         "smallest_gap": smallest if math.isfinite(smallest) else None,
     }
     plain = plain_report(program, facts, _said(run), run.ended)

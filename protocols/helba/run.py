@@ -10,16 +10,15 @@ import numpy as np
 
 from bandits.helba import HELBA, Played, Problem, play
 from mpc.client import ClientProgram
-from mpc.correlations import ChoiceNoise
-from mpc.prg import Prg
 from mpc.session import Session
 from mpc.share import Share
-from offline.dealing import dealt_words
 
 from ..run.program import Arrays, Counted, Desk, Ended, Facts, Program, Role
 from .clients import check, user
 from .program import USER, State, step
 from .settings import Batches, Settings
+
+NEAR = 1e-5  # how far apart indices can be that roundings may order otherwise
 
 
 class Encrypted(Program["Run"]):
@@ -74,15 +73,11 @@ class Encrypted(Program["Run"]):
         return user(own["features"], own["rewards"], self.settings, desk)
 
     def result(self, ended: Ended) -> Run:
-        """Arms and batch ends beside those of the policy in the clear, which breaks exact ties by the same coins."""
-        ties = None
-        if ended.coins is not None:
-            noise = next(item for item in ended.items if isinstance(item, ChoiceNoise))
-            rows = [dealt_words(noise, (), Prg(ended.coins.key, block))[0] for block in range(ended.done)]
-            ties = np.array(rows).view(np.int64)
-        twin = play(HELBA(self.settings.constants, self.settings.batches), self.problem, ties)
+        """Arms and batch ends beside those of the policy in the clear, which breaks near ties as the run did."""
+        twin = HELBA(self.settings.constants, self.settings.batches)
+        beside = play(twin, self.problem, ended.notes, near=NEAR)
         ends = ended.parties["ends"].astype(bool) if "ends" in ended.parties else None
-        return Run(self.settings, self.problem, ended.notes, ends, twin, ended)
+        return Run(self.settings, self.problem, ended.notes, ends, beside, ended)
 
 
 class Parties:

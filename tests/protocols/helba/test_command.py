@@ -108,7 +108,7 @@ def test_a_launch_is_the_run() -> None:
 
 
 def test_a_launch_from_dealt_material(tmp_path: Path) -> None:
-    """The plan is that of the command line; the twin plays as well, for it needs coins for exact ties alone."""
+    """The twin plays as well: it needs no coin."""
     made = program()
     deal(rehearse(made).plan, made.draws(), tmp_path)
     run = launch(made, Processes(material=tmp_path))
