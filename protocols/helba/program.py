@@ -95,10 +95,9 @@ def step(session: Session, state: State, t: int, start: int, settings: Settings)
     slack = settings.constants.slack(start)
     o, seen = yield from decide(session, state, x, t, slack, settings)
     (u, q, prediction, z), _, reward = yield from together(_pick(session, o, seen), _tell(o), _paid())
-    surprise = reward.rescale(max(FEATURE_BITS, settings.widths.surprise))
-    surprise = yield from _as_scale(session, surprise, settings.widths.surprise)
+    surprise = reward.rescale(settings.widths.surprise) - prediction
     change, ended = yield from together(
-        _change(session, u, q, surprise - prediction, settings), _ended(session, state, z, t, start, settings)
+        _change(session, u, q, surprise, settings), _ended(session, state, z, t, start, settings)
     )
     running = state.table[-1] + change
     yield from _freeze(session, state, running, ended, t)
@@ -113,9 +112,7 @@ def decide(
     raw = yield from ops.einsum(session, "cij,kj->cki", state.table, x)
     predicted = raw[..., dim].at_scale(ESTIMATE_BITS + FEATURE_BITS)
     v, index, prediction = yield from together(
-        ops.truncate(
-            session, raw[..., :dim].at_scale(widths.inverse + FEATURE_BITS), widths.inverse + FEATURE_BITS - widths.form
-        ),
+        ops.truncate_to(session, raw[..., :dim].at_scale(widths.inverse + FEATURE_BITS), widths.form),
         _as_scale(session, predicted[0], widths.score),
         _as_scale(session, predicted[-1], widths.surprise),
     )

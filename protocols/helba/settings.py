@@ -66,7 +66,7 @@ class Settings:
     def __post_init__(self) -> None:
         if self.arms < 1 or self.steps < 1:
             raise ConfigError(f"{self.arms} arms and {self.steps} steps: at least 1 of each")
-        given, bits = self.constants, self.widths.inverse
+        given, bits, _ = self.constants, self.widths.inverse, self.quotients
         wanted, held = given.eps(self.steps), _ROUNDINGS * given.dim * 2.0**-bits
         if wanted < held:
             raise RangeError(
@@ -105,7 +105,7 @@ class Settings:
         surprise = min(30, _fitting(pulled) - update)
         squares = min(2 * update - 1, _fitting(vector**2) - START_BITS)
         gains = min(update + surprise - 1, _fitting(pulled) - START_BITS)
-        if min(inverse - 6, update, surprise + 12, squares, gains) < 28:
+        if min(inverse - 6, update, surprise + 8, squares, gains) < 28:
             raise RangeError(
                 f"L = {given.norm:g}, lambda = {ridge:g} and rewards up to {given.reward:g} over {self.steps:,} steps "
                 "leave too few bits of a word: scale the features, or play fewer steps"

@@ -82,7 +82,7 @@ def test_the_runs_of_the_paper_and_the_long_ones_fit(dim: int, arms: int, steps:
 )
 def test_what_does_not_fit_is_refused(constants: Constants, arms: int, steps: int, words: str) -> None:
     with pytest.raises((RangeError, ConfigError), match=words):
-        Settings(constants, arms, steps).quotients  # noqa: B018
+        Settings(constants, arms, steps)
 
 
 @pytest.mark.parametrize(
