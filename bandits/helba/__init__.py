@@ -7,9 +7,9 @@ from .approximate import Approximate
 from .constants import Batches, Constants, HelbaError
 from .play import Played, play
 from .policies import HELBA, OFUL, RSOFUL, Policy, RSOFULTrace
-from .problem import Problem, fresh, toy
+from .problem import Problem, fresh, rows_of, toy
 
 __all__ = [
     "HELBA", "OFUL", "RSOFUL", "Approximate", "Batches", "Constants", "HelbaError", "Played", "Policy", "Problem",
-    "RSOFULTrace", "fresh", "play", "toy",
+    "RSOFULTrace", "fresh", "play", "rows_of", "toy",
 ]  # fmt: skip

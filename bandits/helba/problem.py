@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bandits.linear_problem import longest_norm
+
 from .constants import Constants, HelbaError
 
 FEATURE_BITS = 20
@@ -54,6 +56,22 @@ def fresh(constants: Constants, steps: int, seed: int, *, arms: int = 2) -> Prob
     rng = np.random.default_rng(seed)
     theta = _direction(rng, constants)
     return _paid(_box(rng, (steps, arms), constants), theta, constants, rng)
+
+
+def rows_of(
+    rows: np.ndarray, theta: np.ndarray, constants: Constants, steps: int, seed: int, *, arms: int = 2
+) -> Problem:
+    """Some rows of a table at each step, such as movies for a user; scaled to L, and theta to means in [-1, 1]."""
+    if not 1 <= arms <= len(rows) or rows.shape[1:] != theta.shape or len(theta) != constants.dim:
+        raise HelbaError(f"{arms} arms of {len(rows)} rows: rows and theta have {constants.dim} dimensions each")
+    longest = longest_norm(rows)
+    if not 0 < longest < math.inf:
+        raise HelbaError("rows hold no finite number but 0: clean them")
+    rng = np.random.default_rng(seed)
+    scaled = np.trunc(rows * (constants.norm / longest) * _GRID) / _GRID
+    most = max(np.abs(scaled @ theta).max(), longest_norm(theta) / (constants.theta_norm or math.inf)) or 1.0
+    picked = np.array([rng.choice(len(rows), arms, replace=False) for _ in range(steps)])
+    return _paid(scaled[picked], theta / most, constants, rng)
 
 
 def _box(rng: np.random.Generator, shape: tuple[int, int], constants: Constants) -> np.ndarray:

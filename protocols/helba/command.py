@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import argparse
 from argparse import ArgumentParser, Namespace
+from pathlib import Path
 from typing import Any
 
-from bandits.helba import Batches, Constants, HelbaError, Problem, fresh, toy
+from bandits.helba import Batches, Constants, HelbaError, Problem, fresh, rows_of, toy
+from bandits.linear_problem import ProblemError
+from bandits.movielens import MOVIES, movielens
 from mpc.errors import ConfigError
 
 from ..run.options import System
@@ -17,6 +20,7 @@ from .run import Encrypted, Run
 from .settings import Settings
 
 _PROBLEMS = {"toy": toy, "fresh": fresh}
+MOVIELENS = "movielens"
 _ABOUT = """The encrypted linear contextual bandit (HELBA): {more}.
 
 At each step a user shares features of every arm to the computing parties; they tell it the arm with the largest
@@ -27,6 +31,7 @@ _EXAMPLES = """examples:
   masked {how} {name}                                             the paper's problem: 130 steps, 2 arms, 2 dimensions
   masked {how} {name} --batches hidden                            nothing but the arm comes out, and only to its user
   masked {how} {name} --data fresh --dim 20 --arms 10 --norm 1 --steps 2000
+  masked {how} {name} --data movielens --data-dir DIR --dim 5 --arms 20 --norm 1 --steps 500
   masked {how} {name} --eta none                                  a batch ends by the trace alone
   masked {how} {name} --steps 2000 --out runs/a                    Ctrl-C, then the same with --resume
 """
@@ -67,9 +72,13 @@ class Helba(System):
 
     def add_options(self, parser: ArgumentParser, *, processes: bool) -> None:
         """The problem."""
-        parser.add_argument(
-            "--data", choices=list(_PROBLEMS), default="toy", help="4 contexts, or new ones each step (toy)"
-        )
+        data = parser.add_argument_group("the problem")
+        data.add_argument(
+            "--data", choices=[*_PROBLEMS, MOVIELENS], default="toy",
+            help="4 contexts, new ones each step, or some movies each step for a user (toy)",
+        )  # fmt: skip
+        data.add_argument("--data-dir", type=Path, help="the folder with u.data of MovieLens 100K")
+        data.add_argument("--user", type=int, default=0, help="of MovieLens, whose ratings define theta (0)")
 
     def check(self, options: Namespace) -> None:
         """What argparse does not know."""
@@ -82,7 +91,7 @@ class Helba(System):
     def program(self, options: Namespace, *, processes: bool) -> Encrypted:
         """With its problem."""
         settings = settings_of(options)
-        problem: Problem = _PROBLEMS[options.data](settings.constants, settings.steps, options.seed, arms=settings.arms)
+        problem = problem_of(options, settings)
         return Encrypted(settings, options.parties, seed=options.seed, data=options.data, problem=problem)
 
     def planned(self, options: Namespace) -> Encrypted:
@@ -106,6 +115,20 @@ def settings_of(options: Namespace) -> Settings:
         )  # fmt: skip
         return Settings(constants, options.arms, options.steps, names[options.batches])
     except HelbaError as error:
+        raise ConfigError(str(error)) from error
+
+
+def problem_of(options: Namespace, settings: Settings) -> Problem:
+    """Features and rewards of all steps."""
+    given, size = settings.constants, {"arms": settings.arms}
+    if options.data != MOVIELENS:
+        return _PROBLEMS[options.data](given, settings.steps, options.seed, **size)
+    if options.data_dir is None:
+        raise ConfigError("--data movielens needs the folder of its u.data: name it with --data-dir")
+    try:
+        movies = movielens(options.data_dir, dim=given.dim, arms=MOVIES, user=options.user)
+        return rows_of(movies.arms, movies.theta, given, settings.steps, options.seed, **size)
+    except (ProblemError, HelbaError) as error:
         raise ConfigError(str(error)) from error
 
 

@@ -21,6 +21,7 @@ from bandits.helba import (
     RSOFULTrace,
     fresh,
     play,
+    rows_of,
     toy,
 )
 from bandits.helba.approximate import comparison, inverse, maximum, root
@@ -177,6 +178,20 @@ def test_problems_keep_their_bounds() -> None:
         for values in (problem.features, problem.rewards):
             assert (values * 2.0**20 % 1 == 0).all()
     assert len(np.unique(toy(PAPER, 200, 9).features[:, 0, 0])) == 4
+
+
+def test_rows_of_a_table_are_scaled_to_the_bounds() -> None:
+    rng = np.random.default_rng(0)
+    rows, theta = 40.0 * rng.normal(size=(30, 2)), rng.normal(size=2)
+    problem = rows_of(rows, theta, PAPER, 50, 1, arms=4)
+    assert np.isclose(np.linalg.norm(problem.features, axis=-1).max(), 5.5, rtol=0.2)
+    assert np.linalg.norm(problem.features, axis=-1).max() <= 5.5 and np.abs(problem.means).max() < 1.0 + 1e-12
+    assert all(len(np.unique(features, axis=0)) == 4 for features in problem.features)
+    ratios = problem.means / (problem.features @ theta)
+    assert np.allclose(ratios, ratios[0, 0]) and ratios[0, 0] * np.linalg.norm(theta) <= PAPER.theta_norm
+    for wrong in (rows[:3], rows[:, :1], np.full((30, 2), np.nan), np.zeros((30, 2))):
+        with pytest.raises(HelbaError):
+            rows_of(wrong, theta, PAPER, 5, 1, arms=4)
 
 
 @pytest.mark.parametrize(

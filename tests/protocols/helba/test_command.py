@@ -37,6 +37,8 @@ MISTAKES = [
     ("--dim 20 --arms 10 --steps 10000", "needs an inverse to"),
     ("--mode classic", "invalid choice: 'classic'"),
     ("--parties 1", "secret sharing needs at least 2 parties"),
+    ("--data movielens", "--data movielens needs the folder of its u.data"),
+    ("--data movielens --data-dir nowhere", "there is no u.data of MovieLens 100K in nowhere"),
     ("--data movies", "invalid choice: 'movies'"),
 ]
 
