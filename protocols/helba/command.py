@@ -9,7 +9,7 @@ from typing import Any
 
 from bandits.helba import Batches, Constants, HelbaError, Problem, fresh, rows_of, toy
 from bandits.linear_problem import ProblemError
-from bandits.movielens import MOVIES, movielens
+from bandits.movielens import chosen
 from mpc.errors import ConfigError
 
 from ..run.options import System
@@ -126,8 +126,8 @@ def problem_of(options: Namespace, settings: Settings) -> Problem:
     if options.data_dir is None:
         raise ConfigError("--data movielens needs the folder of its u.data: name it with --data-dir")
     try:
-        movies = movielens(options.data_dir, dim=given.dim, arms=MOVIES, user=options.user)
-        return rows_of(movies.arms, movies.theta, given, settings.steps, options.seed, **size)
+        found = chosen(options.data_dir, given.dim, settings.arms, options.user)
+        return rows_of(found.movies, found.users[options.user], given, settings.steps, options.seed, **size)
     except (ProblemError, HelbaError) as error:
         raise ConfigError(str(error)) from error
 
