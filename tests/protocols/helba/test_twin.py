@@ -52,8 +52,7 @@ def test_the_arms_and_batch_ends_of_the_twin(
 def test_rounds_do_not_depend_on_arms_dimensions_or_parties(batches: Batches, rounds: int) -> None:
     for arms, dim, parties in ((2, 2, 2), (20, 5, 3), (3, 20, 5)):
         settings = Settings(Constants(dim=dim, norm=1.0), arms, 100, batches)
-        cost = rehearse(Encrypted(settings, parties)).cost
-        assert (cost.rounds, cost.client_hops) == (rounds, 3)
+        assert rehearse(Encrypted(settings, parties)).cost.rounds == rounds
 
 
 def test_material_of_the_toy_is_small() -> None:
