@@ -87,7 +87,7 @@ def movielens(
     folder: Path, *, dim: int, arms: int, user: int = 0, gamma: float = 1.0, delta: float = 0.01, noise: float = 1.0
 ) -> LinearProblem:
     """The first `arms` movies for one user, in d latent dimensions."""
-    factors = _chosen(folder, dim, arms, user)
+    factors = chosen(folder, dim, arms, user)
     movies, theta = factors.movies[:arms], factors.users[user]
     constants = Confidence.of(movies, theta, gamma=gamma, delta=delta, noise=noise)
     return LinearProblem(movies, theta, constants)
@@ -98,13 +98,14 @@ def spectral_movielens(
     delta: float = 0.01, noise: float = 1.0,
 ) -> LinearProblem:  # fmt: skip
     """The first `arms` movies as nodes, joined to their nearest in d latent dimensions; theta in the graph's basis."""
-    factors = _chosen(folder, dim, arms, user)
+    factors = chosen(folder, dim, arms, user)
     movies = factors.movies[:arms]
     graph = neighbour_graph(movies, neighbours)
     return spectral_problem(graph, movies @ factors.users[user], gamma=gamma, delta=delta, noise=noise)
 
 
-def _chosen(folder: Path, dim: int, arms: int, user: int) -> Factors:
+def chosen(folder: Path, dim: int, arms: int, user: int) -> Factors:
+    """The factors of all movies and users, where there are so many movies and this user."""
     if not 1 <= arms <= MOVIES:
         raise ProblemError(f"{arms} arms: MovieLens has 1 to {MOVIES} movies")
     if not 0 <= user < USERS:

@@ -80,6 +80,15 @@ def on_grid(values: np.ndarray, scale: int = F) -> np.ndarray:
     return np.rint(values * 2.0**scale) / 2.0**scale
 
 
+def _sizes(low: float, high: float, shape: tuple[int, ...], scale: int) -> Inputs:
+    """As many small numbers as large ones."""
+
+    def drawn(rng: Draws) -> tuple[np.ndarray, ...]:
+        return (on_grid(np.exp(rng.uniform(np.log(low), np.log(high), shape)), scale),)
+
+    return drawn
+
+
 def _one_hot(rows: int, arms: int) -> Inputs:
     def distinct(rng: Draws) -> tuple[np.ndarray, ...]:
         steps = np.array([rng.permutation(arms) for _ in range(rows)])
@@ -166,6 +175,7 @@ def cases(*, quick: bool = False) -> list[Case]:
         Case("sqrt", r, _uniform(2.0**-F, 10, (r,)), _root, np.sqrt, 5, 1e-3, peer="sqrt"),
         Case("sqrt-newton", r, _uniform(0.5, 10, (r,)), _root_newton, np.sqrt, 16, 1e-4, peer="sqrt"),
         Case("sqrt-helba", r, _uniform(0.5, 10, (r,)), _root_helba, np.sqrt, 42, 1e-4, peer="sqrt"),
+        Case("sqrt-levels", r, _sizes(2.0**-20, 10.0, (r,), 40), _root_levelled, np.sqrt, 8, 4e-7, (40,), peer="sqrt"),
         Case("exp", r, _uniform(-1, 1, (r,)), ops.exponential, np.exp, 17, 1e-2, peer="exp"),
         Case("exp-table", r, _uniform(-1, 1, (r,)), _exp_table, np.exp, 1, 1e-5, peer="exp"),
         Case("inverse", 8, _definite(8), _inverse, np.linalg.inv, 33, 1e-4),
@@ -223,6 +233,10 @@ def _root_newton(session: Session, x: Share) -> Rounds[Share]:
 
 def _root_helba(session: Session, x: Share) -> Rounds[Share]:
     return ops.square_root_helba(session, x, upper=10.0)
+
+
+def _root_levelled(session: Session, x: Share) -> Rounds[Share]:
+    return ops.square_root_levelled(session, x, ops.Levels.over(2.0**-21, 10.0, 40))
 
 
 def _exp_table(session: Session, x: Share) -> Rounds[Share]:

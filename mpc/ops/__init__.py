@@ -16,6 +16,7 @@ from .functions import (
     square_root_newton,
 )
 from .inverse import inverse
+from .levels import Levels, square_root_levelled
 from .lookup import Lines, curve, lookup
 from .products import bilinear, einsum, matmul, outer, product, square
 from .sign import (
@@ -31,11 +32,11 @@ from .sign import (
 from .truncate import round_off, rounding_items, truncate, truncate_published, truncate_to, wraps
 
 __all__ = [
-    "Compare", "Keys", "Lines", "add_binary", "argmax", "argmax_published", "argmax_tournament", "bilinear",
+    "Compare", "Keys", "Levels", "Lines", "add_binary", "argmax", "argmax_published", "argmax_tournament", "bilinear",
     "bit_to_arithmetic", "concat", "conjunction", "curve", "draw", "einsum", "equal", "exponential",
     "exponential_table", "inverse", "is_negative", "is_zero", "less", "lookup", "matmul", "max_value",
     "newton_reciprocal", "outer", "product", "reciprocal", "reciprocal_newton", "reciprocal_published", "replaced",
     "round_off", "rounding_items", "scatter", "sign_by_circuit", "sign_by_tables", "square", "square_root",
-    "square_root_helba", "square_root_newton", "stack", "to_arithmetic", "to_binary", "truncate", "truncate_published",
-    "truncate_to", "unique_keys", "wraps",
+    "square_root_helba", "square_root_levelled", "square_root_newton", "stack", "to_arithmetic", "to_binary",
+    "truncate", "truncate_published", "truncate_to", "unique_keys", "wraps",
 ]  # fmt: skip

@@ -6,6 +6,7 @@ from argparse import RawDescriptionHelpFormatter
 from textwrap import fill
 from typing import Any
 
+from ..helba.command import Helba
 from ..linucb_ds.command import LinUCBDS, SpectralUCBDS
 from ..ppcb.command import PPCB
 from ..run.options import System
@@ -13,7 +14,7 @@ from ..run.options import register as register_system
 from ..samba.command import Samba
 from . import operation
 
-SYSTEMS: tuple[System, ...] = (PPCB(), LinUCBDS(), SpectralUCBDS(), Samba())
+SYSTEMS: tuple[System, ...] = (PPCB(), LinUCBDS(), SpectralUCBDS(), Samba(), Helba())
 
 
 def register(commands: Any) -> None:

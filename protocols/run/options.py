@@ -162,8 +162,8 @@ def natural(text: str) -> int:
 
 
 def _add_common(parser: ArgumentParser, system: System, *, processes: bool) -> None:
-    if len(system.modes) > 1:
-        parser.add_argument("--mode", choices=system.modes, default=MPC, help="as published, or on shares (mpc)")
+    modes = "as published, or on shares (mpc)" if len(system.modes) > 1 else "on shares, as this program always is"
+    parser.add_argument("--mode", choices=system.modes, default=MPC, help=modes)
     parser.add_argument(
         "--seed", type=natural, default=1, help="of the inputs that are made up; in 'run' of everything (1)"
     )

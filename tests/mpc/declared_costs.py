@@ -122,6 +122,7 @@ def then_truncated(s: Session, x: Any, y: Any) -> Any:
 
 LINES = Lines.over(Reciprocal(), 2.0, 20, 9)
 CURVE = (1, word_bytes(LINES.bits), 16 * 2**9)
+LEVELS = ops.Levels.over(2.0**-20, 10.0, 40)  # 12 of them
 TABLE = [
     whole("product", ops.product, ((N,), (N,)), (1, 8 * 2 * N, 8 * N)),
     whole("product, broadcast", ops.product, ((4, 1), (5,)), (1, 8 * 9, 8 * 20)),
@@ -181,6 +182,10 @@ TABLE = [
     scaled(
         "square_root_helba", lambda s, x: ops.square_root_helba(s, x, upper=10.0),
         (10 * 4 + 2, 8 * (10 * 8 + 2), 10 * (8 + 8 + 12 + 12 + 8 + 12) + 2 * 12),
+    ),
+    whole(
+        "square_root_levelled", lambda s, x: ops.square_root_levelled(s, x.rescale(40), LEVELS), ((N,),),
+        (8, N * (11 * tables(44)[1] + 4 * 8 + 8 + 4 + 8), N * (11 * tables(44)[2] + 2 * 8 + 2 * 12 + 16 * 2**11)),
     ),
     whole(
         "inverse", lambda s, w: ops.inverse(s, w, bound=8.0), ((4, 4),),

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-SYSTEMS = ("ppcb", "samba", "linucb_ds")
+SYSTEMS = ("ppcb", "samba", "linucb_ds", "helba")
 FILES = [path for system in SYSTEMS for path in sorted((ROOT / "protocols" / system).rglob("*.py"))]
 TABLE = re.findall(
     r"^\| ([\w ,]+) \| `(protocols/run/\w+\.py)` \| `(\w+)` \|$", (ROOT / "docs/decisions.md").read_text(), re.M

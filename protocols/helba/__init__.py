@@ -1,0 +1,1 @@
+"""HELBA (Garcelon, Perchet and Pirotta 2022), the encrypted linear contextual bandit, on secret shares."""

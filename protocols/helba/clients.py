@@ -1,0 +1,35 @@
+"""The users, one at each step: they share features, learn an arm, and share what it paid."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bandits.helba.problem import FEATURE_BITS
+from mpc.client import ClientProgram, Receive, Send
+from mpc.errors import RangeError
+
+from ..run.program import Desk
+from .settings import Settings
+
+
+def user(features: np.ndarray, rewards: np.ndarray, settings: Settings, desk: Desk) -> ClientProgram:
+    """Each user checks its own numbers before they leave it.  features: (T, K, d).  rewards: (T, K), of every arm."""
+    for step in range(desk.start, settings.steps):
+        check(features[step], rewards[step], settings, step)
+        yield Send(features[step], FEATURE_BITS)
+        arm = yield Receive(())
+        if not 0 <= arm < settings.arms:
+            raise RangeError(f"the user of step {step} was told arm {int(arm)} of {settings.arms}: a range was left")
+        desk.note(np.array(arm))
+        yield Send(rewards[step, int(arm)], FEATURE_BITS)
+
+
+def check(features: np.ndarray, rewards: np.ndarray, settings: Settings, step: int) -> None:
+    """RangeError where they break the bounds that words were laid out for; says where, and not what."""
+    given = settings.constants
+    longest = given.norm * (1.0 + 2.0**-FEATURE_BITS)
+    for arm, (x, reward) in enumerate(zip(features, rewards)):
+        if not np.linalg.norm(x) <= longest:
+            raise RangeError(f"step {step}, arm {arm}: features longer than L = {given.norm:g}: scale them, or raise L")
+        if not abs(reward) <= given.reward:
+            raise RangeError(f"step {step}, arm {arm}: a reward beyond R = {given.reward:g}: scale it, or raise R")

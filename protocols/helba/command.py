@@ -1,0 +1,141 @@
+"""`masked run helba` and `masked launch helba`: the encrypted linear contextual bandit, and its policy in the clear."""
+
+from __future__ import annotations
+
+import argparse
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import Any
+
+from bandits.helba import Batches, Constants, HelbaError, Problem, fresh, rows_of, toy
+from bandits.linear_problem import ProblemError
+from bandits.movielens import chosen
+from mpc.errors import ConfigError
+
+from ..run.options import System
+from ..run.program import Program
+from ..run.report import Report
+from .report import report
+from .run import Encrypted, Run
+from .settings import Settings
+
+_PROBLEMS = {"toy": toy, "fresh": fresh}
+MOVIELENS = "movielens"
+_ABOUT = """The encrypted linear contextual bandit (HELBA): {more}.
+
+At each step a user shares features of every arm to the computing parties; they tell it the arm with the largest
+optimistic index, and it shares what the arm paid.  The parties learn nothing else but, with --batches public, when a
+batch of steps ends.  The policy in the clear plays beside the run.
+"""
+_EXAMPLES = """examples:
+  masked {how} {name}                                             the paper's problem: 130 steps, 2 arms, 2 dimensions
+  masked {how} {name} --batches hidden                            nothing but the arm comes out, and only to its user
+  masked {how} {name} --data fresh --dim 20 --arms 10 --norm 1 --steps 2000
+  masked {how} {name} --data movielens --data-dir DIR --dim 5 --arms 20 --norm 1 --steps 500
+  masked {how} {name} --eta none                                  a batch ends by the trace alone
+  masked {how} {name} --steps 2000 --out runs/a                    Ctrl-C, then the same with --resume
+"""
+
+
+class Helba(System):
+    """HELBA."""
+
+    name, step = "helba", "step"
+    summary = "the encrypted linear contextual bandit, on shares"
+    about, examples = _ABOUT, _EXAMPLES
+    draws_reference = False
+
+    def add_problem(self, parser: ArgumentParser) -> None:
+        """The options that settings are made of."""
+        usual = Constants()
+        game = parser.add_argument_group("the bandit")
+        game.add_argument("--steps", type=int, default=130, metavar="T", help="how many (130)")
+        game.add_argument("--arms", type=int, default=2, metavar="K", help="of each step (2)")
+        game.add_argument("--dim", type=int, default=usual.dim, metavar="D", help="of the features (2)")
+        game.add_argument("--norm", type=float, default=usual.norm, metavar="L", help="the longest features (5.5)")
+        game.add_argument("--ridge", type=float, default=usual.ridge, metavar="LAMBDA", help="the regulariser (1)")
+        game.add_argument("--trace", type=float, default=usual.trace, metavar="C", help="at which a batch ends (1)")
+        game.add_argument(
+            "--eta", type=_growth, default=usual.growth, help="growth of time at which a batch ends; or none (0.1)"
+        )
+        game.add_argument("--sigma", type=float, default=usual.noise, help="of the noise of a reward (0.5)")
+        game.add_argument(
+            "--theta-norm", type=float, default=usual.theta_norm, metavar="S", help="at least theta's (1)"
+        )
+        game.add_argument("--delta", type=float, default=usual.delta, help="how often confidence may fail (0.1)")
+        game.add_argument("--reward", type=float, default=usual.reward, metavar="R", help="the largest; cut there (3)")
+        game.add_argument("--no-union-bound", action="store_true", help="narrower widths, which hold as well")
+        game.add_argument(
+            "--batches", default=Batches.PUBLIC.value, metavar="WHO",
+            help="public: all know when one ends; hidden: nobody; none: an update each step (public)",
+        )  # fmt: skip
+
+    def add_options(self, parser: ArgumentParser, *, processes: bool) -> None:
+        """The problem."""
+        data = parser.add_argument_group("the problem")
+        data.add_argument(
+            "--data", choices=[*_PROBLEMS, MOVIELENS], default="toy",
+            help="4 contexts, new ones each step, or some movies each step for a user (toy)",
+        )  # fmt: skip
+        data.add_argument("--data-dir", type=Path, help="the folder with u.data of MovieLens 100K")
+        data.add_argument("--user", type=int, default=0, help="of MovieLens, whose ratings define theta (0)")
+
+    def check(self, options: Namespace) -> None:
+        """What argparse does not know."""
+        settings_of(options)
+
+    def steps(self, options: Namespace) -> int:
+        """T."""
+        return int(options.steps)
+
+    def program(self, options: Namespace, *, processes: bool) -> Encrypted:
+        """With its problem."""
+        settings = settings_of(options)
+        problem = problem_of(options, settings)
+        return Encrypted(settings, options.parties, seed=options.seed, data=options.data, problem=problem)
+
+    def planned(self, options: Namespace) -> Encrypted:
+        """No problem is needed to plan."""
+        return Encrypted(settings_of(options), options.parties)
+
+    def report(self, options: Namespace, program: Program[Any], run: Run) -> Report:
+        """Beside the policy in the clear."""
+        return report(program, run)
+
+
+def settings_of(options: Namespace) -> Settings:
+    """Settings from these options."""
+    names = {kind.value: kind for kind in Batches}
+    if options.batches not in names:
+        raise ConfigError(f"--batches is one of {', '.join(names)}, not {options.batches!r}")
+    try:
+        constants = Constants(
+            options.dim, options.norm, options.ridge, options.trace, options.eta, options.sigma, options.theta_norm,
+            options.delta, options.reward, not options.no_union_bound,
+        )  # fmt: skip
+        return Settings(constants, options.arms, options.steps, names[options.batches])
+    except HelbaError as error:
+        raise ConfigError(str(error)) from error
+
+
+def problem_of(options: Namespace, settings: Settings) -> Problem:
+    """Features and rewards of all steps."""
+    given, size = settings.constants, {"arms": settings.arms}
+    if options.data != MOVIELENS:
+        return _PROBLEMS[options.data](given, settings.steps, options.seed, **size)
+    if options.data_dir is None:
+        raise ConfigError("--data movielens needs the folder of its u.data: name it with --data-dir")
+    try:
+        found = chosen(options.data_dir, given.dim, settings.arms, options.user)
+        return rows_of(found.movies, found.users[options.user], given, settings.steps, options.seed, **size)
+    except (ProblemError, HelbaError) as error:
+        raise ConfigError(str(error)) from error
+
+
+def _growth(text: str) -> float | None:
+    if text == "none":
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"a number, or none, not {text!r}") from None

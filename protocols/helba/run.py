@@ -1,0 +1,145 @@
+"""A run: what it asks of `protocols.run`, and what it gave, beside the policy in the clear."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bandits.helba import HELBA, Played, Problem, play
+from mpc.client import ClientProgram
+from mpc.session import Session
+from mpc.share import Share
+
+from ..run.program import Arrays, Counted, Desk, Ended, Facts, Program, Role
+from .clients import check, user
+from .program import USER, State, step
+from .settings import Batches, Settings
+
+NEAR = 1e-5  # how far apart indices can be that roundings may order otherwise
+
+
+class Encrypted(Program["Run"]):
+    """problem: features and rewards of all steps; None in a role.  data: its name."""
+
+    name, unit = "helba", "step"
+    roles = (Role(USER, notes="arms.bin"),)
+
+    def __init__(
+        self, settings: Settings, parties: int, *, seed: int = 0, data: str = "", problem: Problem | None = None
+    ) -> None:
+        super().__init__(parties, settings.steps)
+        self.settings, self.seed, self.data, self._problem = settings, seed, data, problem
+        if problem is not None:
+            for at in range(settings.steps):
+                check(problem.features[at], problem.rewards[at], settings, at)
+
+    @property
+    def problem(self) -> Problem:
+        """Of whoever starts the run; zeros where a decision is rehearsed."""
+        if self._problem is None:
+            shape = self.settings.steps, self.settings.arms
+            nothing = np.zeros(shape)
+            return Problem(np.zeros((*shape, self.settings.constants.dim)), nothing, nothing)
+        return self._problem
+
+    def public(self) -> dict[str, Any]:
+        """Settings, and how many parties there are."""
+        return {"settings": self.settings.as_json(), "parties": self.parties}
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Encrypted:
+        """As a role knows it."""
+        return cls(Settings.from_json(given["settings"]), given["parties"])
+
+    def facts(self) -> Facts:
+        """What a user gave comes first."""
+        inputs = super().facts()["inputs"]
+        given = {"seed": self.seed, "data": self.data, "parties": self.parties}
+        return {**given, **self.settings.as_json(), "inputs": inputs}
+
+    def private(self, key: bytes | None) -> Mapping[str, Arrays]:
+        """The users have features and rewards."""
+        return {USER: {"features": self.problem.features, "rewards": self.problem.rewards}}
+
+    def player(self, session: Session, own: Mapping[int, Arrays], kept: Arrays | None, done: int) -> Parties:
+        """The computing parties."""
+        return Parties(session, self.settings, kept, done)
+
+    def client(self, role: str, own: Arrays, desk: Desk) -> ClientProgram:
+        """The users, in turn."""
+        return user(own["features"], own["rewards"], self.settings, desk)
+
+    def result(self, ended: Ended) -> Run:
+        """Arms and batch ends beside those of the policy in the clear, which breaks near ties as the run did."""
+        twin = HELBA(self.settings.constants, self.settings.batches)
+        beside = play(twin, self.problem, ended.notes, near=NEAR)
+        ends = ended.parties["ends"].astype(bool) if "ends" in ended.parties else None
+        return Run(self.settings, self.problem, ended.notes, ends, beside, ended)
+
+
+class Parties:
+    """The computing parties, between two steps."""
+
+    def __init__(self, session: Session, settings: Settings, kept: Arrays | None, done: int) -> None:
+        self.session, self.settings, self.done = session, settings, done
+        self.shares = State.begin(session, settings) if kept is None else State.restored(session, settings, kept)
+        self._hidden = settings.batches is Batches.HIDDEN
+        self._knows = not self._hidden or len(session.hosted) == session.parties
+        self.ends: list[bool] = [] if kept is None or not self._knows else kept["ends"].astype(bool).tolist()
+        if session.trail is not None:
+            session.trail.note("helba", settings.digest, done)
+
+    def turn(self) -> None:
+        """One step."""
+        t, given = self.done + 1, self.settings.constants
+        start = (
+            given.earliest(t) if self._hidden else 2 + max((at for at, end in enumerate(self.ends) if end), default=-1)
+        )
+        ended = self.session.run(step(self.session, self.shares, t, start, self.settings))
+        if self._knows:  # a simulation reads the bit that is nobody's
+            clear = ended.words.sum(dtype=np.uint64) if isinstance(ended, Share) else ended
+            self.ends.append(bool(clear))
+        self.done += 1
+
+    @property
+    def _start(self) -> int:
+        """The step behind the last one that ended a batch."""
+        return next((at + 2 for at in reversed(range(self.done)) if self.ends[at]), 1)
+
+    def finish(self) -> None:
+        """Nothing follows the last step."""
+
+    def state(self) -> Arrays:
+        """Shares, and which steps ended a batch where that is known."""
+        return {**self.shares.words(), **({"ends": np.array(self.ends, np.int64)} if self._knows else {})}
+
+
+@dataclass(frozen=True)
+class Run(Counted):
+    """arms and ends: by step; ends None where nobody knows them.  twin: of the policy in the clear."""
+
+    settings: Settings
+    problem: Problem
+    arms: np.ndarray
+    ends: np.ndarray | None
+    twin: Played
+    ended: Ended
+
+    @property
+    def regret(self) -> float:
+        """Of the arms that were pulled."""
+        return float(self.problem.lost(self.arms).sum())
+
+    @property
+    def first_difference(self) -> int | None:
+        """The first step at which another arm was pulled than in the clear."""
+        apart = np.nonzero(self.arms != self.twin.arms)[0]
+        return int(apart[0]) if apart.size else None
+
+    @property
+    def ends_equal(self) -> bool | None:
+        """Whether batches ended behind the same steps."""
+        return None if self.ends is None else bool((self.ends == self.twin.ends).all())
