@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import hashlib
 import os
 from pathlib import Path
@@ -32,6 +33,13 @@ def write_whole(path: Path, content: bytes, mode: int = 0o600) -> None:
     finally:
         fresh.unlink(missing_ok=True)
     flush_folder(path.parent)
+
+
+def open_log(path: Path) -> int:
+    """A file to append to, made where there is none; this holder's alone until it is closed."""
+    log = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    fcntl.flock(log, fcntl.LOCK_EX)
+    return log
 
 
 def append(log: int, record: bytes) -> None:

@@ -19,7 +19,9 @@ def user(features: np.ndarray, rewards: np.ndarray, settings: Settings, desk: De
         yield Send(features[step], FEATURE_BITS)
         arm = yield Receive(())
         if not 0 <= arm < settings.arms:
-            raise RangeError(f"the user of step {step} was told arm {int(arm)} of {settings.arms}: a range was left")
+            raise RangeError(
+                f"the user of step {step} was told arm {{}} of {settings.arms}: a range was left", own=str(int(arm))
+            )
         desk.note(np.array(arm))
         yield Send(rewards[step, int(arm)], FEATURE_BITS)
 

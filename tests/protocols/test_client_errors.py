@@ -10,10 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bandits.helba import Constants
 from mpc.children import Record
 from mpc.client import ClientProgram, Receive, Send, serve
 from mpc.errors import MaskedError, PeerLost, Told
 from mpc.net.frames import Nodes, aborted, farewell
+from protocols.helba.clients import user
+from protocols.helba.settings import Settings
 from protocols.linucb_ds.mpc.clients import customer as linucb_customer
 from protocols.linucb_ds.mpc.clients import owner
 from protocols.linucb_ds.mpc.settings import Settings as LinUCBSettings
@@ -82,6 +85,12 @@ def bandit_payer(paid: float) -> ClientProgram:
     return payer(np.full((3, 1, 1, given.arms), paid), given, desk(0, 0, 0))
 
 
+def helba_user(paid: float) -> ClientProgram:
+    """Who is told an arm that there is not, or has a reward beyond R."""
+    given = Settings(Constants(dim=2), steps=2)
+    return user(np.zeros((2, 2, 2)), np.full((2, 2), paid), given, desk())
+
+
 def long_theta() -> ClientProgram:
     settings = LinUCBSettings.of(normal(3, 4), 10)
     return owner(np.array([float(SECRET), 0.0, 0.0]), settings)
@@ -119,6 +128,7 @@ CLIENTS: dict[str, list[Callable[[], ClientProgram]]] = {
         lambda: payer_client([[SECRET]]), lambda: payer_client([[np.nan]]), lambda: payer_client([Shy()]),
         lambda: payer_client(map(fails, [0])),
     ],
+    "protocols/helba/clients.py:user": [lambda paid=paid: helba_user(paid) for paid in (0.0, SECRET, np.nan)],
     "protocols/samba/mpc/clients.py:host": [owners_beyond_their_range],
     "protocols/samba/mpc/clients.py:customer": [samba_customer],
     "protocols/linucb_ds/mpc/clients.py:owner": [long_theta],

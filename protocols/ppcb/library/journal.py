@@ -9,7 +9,6 @@ whole one has a tag under its home's key.
 
 from __future__ import annotations
 
-import fcntl
 import hmac
 import json
 import os
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from mpc.errors import ConfigError
-from mpc.files import append, flush_folder, write_whole
+from mpc.files import append, flush_folder, open_log, write_whole
 from mpc.ledger import Entry, Ledger
 
 from ...run.kept import chained, key_of
@@ -80,7 +79,7 @@ class Journal:
     def append(self, told: Told) -> None:
         """A line more, on disk when this returns; none where the folder is gone, with whatever could be loaded."""
         try:
-            log = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+            log = open_log(self._path)
             try:
                 self._append(log, self._line(told))
             finally:
@@ -99,7 +98,6 @@ class Journal:
         return self._stands() != self._seen and self._stands()[1] > 0
 
     def _append(self, log: int, line: bytes) -> None:
-        fcntl.flock(log, fcntl.LOCK_EX)
         if self.changed:
             raise ConfigError(
                 f"{self._path} has changed: something else goes on with this bandit, and both would give the same "
