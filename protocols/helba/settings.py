@@ -95,7 +95,10 @@ class Settings:
         vector, ridge = given.norm / given.ridge, given.ridge
         most = given.norm**2 / ridge * _SLACK + given.slack(1)
         if math.log2(given.trace + most) + 30 + FEATURE_BITS > _ROOM:
-            raise RangeError(f"a trace of {given.trace:g} and features up to {given.norm:g} do not fit a word")
+            raise RangeError(
+                f"a trace of {given.trace:g} and features up to {given.norm:g} do not fit a word: lower C, or scale "
+                "the features"
+            )
         predicted = given.norm * given.reward * math.sqrt(self.steps / ridge)
         beta = max(given.beta(1), given.beta(self.steps))
         inverse = min(40, _fitting(vector) - FEATURE_BITS)
