@@ -35,7 +35,7 @@ def played(
         (fresh, Constants(dim=6, norm=1.0, ridge=0.25), PUBLIC, 2, 20, 7),
         (fresh, Constants(dim=1), HIDDEN, 2, 12, 1),
     ],
-    ids=str,
+    ids=["toy", "by-trace", "growth-1", "hidden-by-trace", "hidden-growth-1", "no-batches", "six-dimensions", "one"],
 )
 def test_the_arms_and_batch_ends_of_the_twin(
     make: Make, constants: Constants, batches: Batches, parties: int, steps: int, arms: int
