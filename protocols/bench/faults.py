@@ -13,7 +13,8 @@ A black box: `masked launch ...` is started, harm is done at a moment, and from 
   - no store of material has claimed a block twice.
 
 Faults: {faults}.
-Roles take turns, and moments are spread over the time that an undisturbed run, timed first, takes on this machine.  A
+Roles take turns, and moments are spread over the time that an undisturbed run, timed first, takes on this machine
+beside as many others.  A
 fault that comes so late that the run ends well all the same counts as `unharmed`.
 
 The table goes to stdout, a line for each trial to stderr; exit code 1 if anything was wrong.  With --log each trial is
@@ -31,7 +32,6 @@ from __future__ import annotations
 import argparse
 import json
 import secrets
-import shutil
 import signal
 import sys
 import tempfile
@@ -42,6 +42,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
+from typing import TypeVar
 
 from mpc.errors import ConfigError
 
@@ -50,7 +51,6 @@ from .faults_kinds import FAULTS, Fault, Hits
 from .faults_processes import end_all
 from .faults_trial import Trial, play, undisturbed
 
-_LONGEST_UNDISTURBED = 300.0
 _NAMES = list(dict.fromkeys(name for case in CASES for name in (case.system, case.name)))
 _FAULTS = [fault.name for fault in FAULTS]
 _COLUMNS = (
@@ -58,6 +58,7 @@ _COLUMNS = (
     "exit codes", "gone on", "same arms", "as it should be", "longest end (s)",
 )  # fmt: skip
 Cell = tuple[Case, Fault, int]
+_T = TypeVar("_T")
 
 
 def cells(cases: Sequence[Case], faults: Sequence[Fault], trials: int) -> list[Cell]:
@@ -79,28 +80,28 @@ def campaign(
     with tempfile.TemporaryDirectory(prefix="faults-", ignore_cleanup_errors=True) as name:
         for at, case in enumerate(dict.fromkeys(case for case, _, _ in wanted)):
             scratch, own = Path(name) / f"case-{at}", f"{mark}-{at}-"
-            (scratch / "undisturbed").mkdir(parents=True)
+            scratch.mkdir()
             case.deal(scratch)
-            if (scratch / "material").exists():
-                shutil.copytree(scratch / "material", scratch / "undisturbed" / "material")
-            beside = undisturbed(case, own, scratch / "undisturbed", limit=_LONGEST_UNDISTURBED)
+            with ThreadPoolExecutor(jobs) as pool:
+                runs = [pool.submit(undisturbed, case, f"{own}{number}-", scratch, number) for number in range(jobs)]
+                beside = min((run.result() for run in _ended(own, runs)), key=lambda run: run.seconds)
             say(f"{case.name}: undisturbed {beside.seconds:.1f} s, {', '.join(beside.roles)}")
             with ThreadPoolExecutor(jobs) as pool:
-                yield from _ended(own, [
+                played = [
                     pool.submit(
                         play, case, fault, number, beside, f"{own}{fault.name}-{number}-", scratch, timeout=timeout,
                         seed=seed,
                     )
                     for own_case, fault, number in wanted
                     if own_case is case
-                ])  # fmt: skip
+                ]  # fmt: skip
+                yield from (trial.result() for trial in _ended(own, played))
 
 
-def _ended(mark: str, trials: Sequence[Future[Trial]]) -> Iterator[Trial]:
+def _ended(mark: str, trials: Sequence[Future[_T]]) -> Iterator[Future[_T]]:
     """Each as it ends; when the campaign is stopped, none goes on."""
     try:
-        for trial in as_completed(trials):
-            yield trial.result()
+        yield from as_completed(trials)
     finally:
         for trial in trials:
             trial.cancel()

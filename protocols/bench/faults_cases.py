@@ -145,10 +145,10 @@ _CLIENTS = (*PARTIES, "puller", "payer")
 _OUTSOURCED = (*PARTIES, "DO", "DC")
 _BIDDERS = ("bidder 0", "bidder 1", "bidder 2", "seller", "regulator")
 CASES = (
-    Case("ppcb", "recast", f"ppcb {_BANDIT} --steps 300 --checkpoint-every 30", _CLIENTS, _beside_twin),
-    Case("ppcb", "material", f"ppcb {_BANDIT} --steps 300 --checkpoint-every 30", _CLIENTS, _beside_rewards,
-         (f"plan ppcb {_BANDIT} --steps 300", 300)),
-    Case("ppcb", "published", f"ppcb {_BANDIT} --variant published --steps 100 --checkpoint-every 10", _CLIENTS,
+    Case("ppcb", "recast", f"ppcb {_BANDIT} --steps 150 --checkpoint-every 15", _CLIENTS, _beside_twin),
+    Case("ppcb", "material", f"ppcb {_BANDIT} --steps 150 --checkpoint-every 15", _CLIENTS, _beside_rewards,
+         (f"plan ppcb {_BANDIT} --steps 150", 150)),
+    Case("ppcb", "published", f"ppcb {_BANDIT} --variant published --steps 60 --checkpoint-every 6", _CLIENTS,
          _beside_twin),
     Case("samba", "classic", "samba --mode classic --bits 1024 --budget 500 --checkpoint-every 50",
          ("Controller", "Comp", "DC", *_OWNERS), _beside_policy_and_sum),

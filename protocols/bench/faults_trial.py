@@ -19,7 +19,7 @@ import shutil
 import signal
 import struct
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -31,6 +31,7 @@ _GOLDEN = 0.6180339887498949  # numbers that go on by it spread evenly, however 
 _EARLIER = 0.7  # of the moment, where the run had ended before it; so often:
 _ATTEMPTS = 4
 _PATIENT = 60.0  # --timeout of the runs that are to finish, so that other work on the machine does not end them
+_LONGEST = 300.0  # seconds that an undisturbed run may take
 _SAID = 4000  # characters that are kept of what a launch said
 _CODES = {
     signal.SIGINT: (130, -signal.SIGINT),  # the second: when all was said, or in code that Python compiled at run time
@@ -83,13 +84,14 @@ class Trial:
     said: str = ""
 
 
-def undisturbed(case: Case, mark: str, home: Path, *, limit: float) -> Undisturbed:
+def undisturbed(case: Case, mark: str, scratch: Path, number: int) -> Undisturbed:
     """Run it: its time on this machine, who plays when, and who keeps anything from when on."""
+    home = _with_material(scratch, scratch / f"undisturbed-{number}")
     first: dict[str, float] = {}
     last: dict[str, float] = {}
     since, homes = 0.0, set[str]()
     with Launched(case.words(home, home / "material", _PATIENT), mark, home / "said", home / "tmp") as launched:
-        while not launched.ended_within(0.05) and launched.seconds < limit:
+        while not launched.ended_within(0.05) and launched.seconds < _LONGEST:
             for role in processes(mark, case.nodes):
                 if role.names:
                     first.setdefault(role.name, launched.seconds)
@@ -116,12 +118,15 @@ def play(
         trial = Trial(case.system, case.mode, fault.name, number, seed, role, round(moment, 2))
         if fault.hits is Hits.FOLDER and not can_mount():
             trial.skipped = "this user cannot mount"
+        if fault.hits is Hits.KEPT and not beside.homes:
+            trial.skipped = "nothing is kept"
+        if trial.skipped:
             return trial
         home = scratch / f"{fault.name}-{number}-{attempt}"
         dice = random.Random(f"{seed} {case.name} {fault.name} {number}")
-        with _disk(fault, home / "disk") as disk:
-            if (scratch / "material").exists():
-                shutil.copytree(scratch / "material", disk / "material")
+        disk = home / "disk"
+        with disk_of_its_own(disk) if fault.hits is Hits.FOLDER else contextlib.nullcontext():
+            _with_material(scratch, disk)
             scene = _Scene(case, fault, beside, mark, home, disk, timeout, dice, trial)
             hit = scene.play()
         if hit:
@@ -132,11 +137,12 @@ def play(
     return trial
 
 
-@contextlib.contextmanager
-def _disk(fault: Fault, folder: Path) -> Iterator[Path]:
-    with disk_of_its_own(folder) if fault.hits is Hits.FOLDER else contextlib.nullcontext():
-        folder.mkdir(parents=True, exist_ok=True)
-        yield folder
+def _with_material(scratch: Path, folder: Path) -> Path:
+    """A folder for one run, with material of its own where that is dealt."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if (scratch / "material").exists():
+        shutil.copytree(scratch / "material", folder / "material")
+    return folder
 
 
 @dataclass(frozen=True)
@@ -156,7 +162,7 @@ class _Scene:
         trial, fault = self.trial, self.fault
         timeout = _PATIENT if fault.passes else self.timeout
         with self._launched("first", timeout, told=fault.hits is Hits.ROLE) as launched:
-            if launched.ended_within(trial.moment):
+            if launched.ended_within(trial.moment) or not self._has_kept(launched):
                 return False
             role = launched.find(trial.role, self.case.nodes) if fault.hits is Hits.ROLE else None
             if role is None and fault.hits is Hits.ROLE:
@@ -198,7 +204,7 @@ class _Scene:
             launched.ended_within(2 * _PATIENT + 10 * self.beside.seconds)
             said, result = launched.said(), _result(launched, self.disk)
             if launched.code is not None:
-                self.trial.litter += launched.litter()
+                self.trial.litter = launched.litter()
             refused = launched.code == 2 and len(_errors(said)) == 1 and "Traceback" not in said
             return result, refused, f"{name}, exit code {launched.code}: {_end_of(said)}"
 
@@ -220,11 +226,8 @@ class _Scene:
         """Harm one file of those that were kept; a run that goes on refuses it, or does without."""
         homes = [self.disk / "out" / "checkpoints", self.disk / "material"]
         groups = [[file for file in sorted(home.rglob("*")) if _counts(file)] for home in homes]
-        groups = [files for files in groups if files]
-        if not groups or self.fault.harm is None:
-            self.trial.file = "nothing was kept"
-            return None
-        file = self.dice.choice(self.dice.choice(groups))
+        assert self.fault.harm is not None
+        file = self.dice.choice(self.dice.choice([files for files in groups if files]))
         raw, self.trial.file = file.read_bytes(), str(file.relative_to(self.disk))
         self.fault.harm(file, self.dice)
         result, self.trial.refused, how = self._again("damaged", "--resume")
@@ -235,6 +238,13 @@ class _Scene:
             self.trial.wrong.append(how)
         put(file, raw)
         return None
+
+    def _has_kept(self, launched: Launched) -> bool:
+        """Wait until there is something to be damaged, where that is to come; False where the run ended before."""
+        while self.fault.hits is Hits.KEPT and not self._in_common():
+            if launched.ended_within(0.02):
+                return False
+        return True
 
     def _in_common(self) -> set[int]:
         """Decisions that all who keep anything have kept."""
@@ -250,31 +260,25 @@ class _Scene:
         """Whether it ended, left nothing, and named one cause, the right one."""
         trial, fault = self.trial, self.fault
         errors, stopped = _errors(trial.said), sum(line.startswith("stopped") for line in _lines(trial.said))
-        if fault.passes:
+        if fault.passes or result is not None:
             trial.named = result is not None
-        elif fault.hits is Hits.ROLE:
-            named = len(errors) == 1 and role is not None and any(_names(errors[0], name) for name in role.names)
-            trial.named = named and role is not None and launched.blamed() == role.node
+        elif role is not None:
+            trial.named = len(errors) == 1 and any(_names(errors[0], name) for name in role.names)
+            trial.named &= launched.blamed() == role.node
         elif fault.hits is Hits.FOLDER:
             trial.named = len(errors) == 1 and all(os.strerror(how) in errors[0] for how in fault.errors)
         else:
-            interrupted = signal.SIGINT in fault.signals
-            trial.named = not errors and stopped == 1 if interrupted else not errors and stopped <= 1
+            trial.named = not errors and stopped in ((1,) if signal.SIGINT in fault.signals else (0, 1))
             trial.named &= trial.exit_code in _CODES[fault.signals[0]]
         trial.named &= "Traceback" not in trial.said
-        if result is not None and "Traceback" not in trial.said:
-            trial.named = True
         end = _end_of(trial.said)
-        trial.wrong += [
-            what
-            for what, wrong in {
-                f"hung for {trial.seconds_to_end:.0f} s, and had said: {end}": not trial.ended,
-                f"left processes: {', '.join(trial.orphans)}": bool(trial.orphans),
-                f"left files: {', '.join(trial.litter)}": bool(trial.litter),
-                f"cause not named once and rightly: {end}": trial.ended and not trial.named,
-            }.items()
-            if wrong
-        ]
+        found = {
+            f"hung for {trial.seconds_to_end:.0f} s, and had said: {end}": not trial.ended,
+            f"left processes: {', '.join(trial.orphans)}": bool(trial.orphans),
+            f"left files: {', '.join(trial.litter)}": bool(trial.litter),
+            f"cause not named once and rightly: {end}": trial.ended and not trial.named,
+        }
+        trial.wrong += [what for what, wrong in found.items() if wrong]
         trial.litter, trial.said = [], trial.said[-_SAID:]
 
     def _judge_result(self, result: Result | None, claims: Mapping[str, bytes]) -> None:
