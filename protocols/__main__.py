@@ -7,9 +7,12 @@ import sys
 
 
 def main() -> None:
-    """The `masked` command, which takes a while to load: Ctrl-C ends it then as at any other time."""
+    """The `masked` command, which takes a while to load: Ctrl-C and its launcher's death end it then as at any time."""
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for what stands in the background
     try:
+        from mpc.lifeline import end_with_launcher
+
+        end_with_launcher()
         from .cli import COMMANDS
         from .cli import main as masked
     except KeyboardInterrupt:

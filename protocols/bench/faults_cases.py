@@ -1,11 +1,13 @@
 """What is launched in the fault campaign, and what a run that was disturbed must end with.
 
-Knows command lines and documents (JSON, steps.npz); nothing of the code behind them.
+Knows command lines and documents (JSON, steps.npz); nothing of the code behind them.  A new system is a row of `CASES`.
 """
 
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +20,8 @@ _MEANS = (0.2, 0.35, 0.5, 0.65)
 _OWNERS = tuple(f"owner {arm}" for arm in range(len(_MEANS)))
 _NEAR = 2.0**-10
 """Two scores of the contextual bandit closer than this may fall either way: its table's reciprocal is off by 1e-5."""
+_SITTINGS = 4
+"""Material lasts for so many runs: what a disturbed one has spent is not used again."""
 
 
 @dataclass(frozen=True)
@@ -39,30 +43,48 @@ class Result:
 
 @dataclass(frozen=True)
 class Case:
-    """A system in a mode.
+    """A program as it is launched.
 
-    nodes: whom an error names, by node.  same(run, undisturbed): what is not as it should be; "" if all is.
+    command: behind `masked launch`, or behind a script's own name.  nodes: what its roles are called.
+    same(run, undisturbed): what is not as it should be; "" if all is.  plan: the words that plan its material, where
+    that is dealt beforehand, and for how many steps a run draws.  script: where it is no program of `masked`.
+    keeps: whether it has --out.
     """
 
     system: str
     mode: str
-    options: str
+    command: str
     nodes: tuple[str, ...]
     same: Callable[[Result, Result], str]
+    plan: tuple[str, int] | None = None
+    script: str = ""
+    keeps: bool = True
 
     @property
     def name(self) -> str:
         """As it stands in reports."""
         return f"{self.system} {self.mode}"
 
-    def arguments(self, folder: Path) -> list[str]:
-        """The options; the file of SAMBA's arms is written below `folder`."""
-        given = self.options.split()
-        if self.system == "samba":
-            file = folder / "means.txt"
+    def words(self, home: Path, material: Path, timeout: float, *more: str) -> list[str]:
+        """The command line of a run whose results are in home/out."""
+        given = f"{self.command} --seed 1 --json".split()
+        if "--mode" in given and self.system == "samba":
+            file = home / "means.txt"
             file.write_text("\n".join(map(str, (len(_MEANS), *_MEANS))) + "\n")
             given += ["--arms-file", str(file)]
-        return given
+        given += ["--material", str(material)] if self.plan is not None else []
+        given += ["--out", str(home / "out")] if self.keeps else []
+        return [*([self.script] if self.script else []), "launch", *given, "--timeout", f"{timeout:g}", *more]
+
+    def deal(self, folder: Path) -> None:
+        """Its material, below folder/material."""
+        if self.plan is None:
+            return
+        words, steps = self.plan
+        plan = str(folder / "plan.json")
+        for line in ([*words.split(), "-o", plan],
+                     ["deal", plan, "--steps", str(_SITTINGS * steps), "--out", str(folder / "material")]):  # fmt: skip
+            subprocess.run([sys.executable, "-m", "protocols", "offline", *line], stdout=subprocess.DEVNULL, check=True)
 
 
 def _beside_twin(run: Result, undisturbed: Result) -> str:
@@ -71,6 +93,16 @@ def _beside_twin(run: Result, undisturbed: Result) -> str:
         return f"arms of shape {shape}"
     parted = run.document["first_difference"]
     return "" if parted is None or parted["gap"] < _NEAR else f"parts from its twin: {parted}"
+
+
+def _beside_rewards(run: Result, undisturbed: Result) -> str:
+    """With coins of material there is no twin: where two runs pulled the same arm, it paid the same."""
+    arms, rewards = run.steps["arms"], run.steps["rewards"]
+    if arms.shape != undisturbed.steps["arms"].shape:
+        return f"arms of shape {arms.shape}"
+    alike = arms == undisturbed.steps["arms"]
+    paid = np.array_equal(rewards[alike], undisturbed.steps["rewards"][alike])
+    return "" if paid else "rewards differ where arms do not"
 
 
 def _beside_policy(run: Result, _: Result) -> str:
@@ -92,7 +124,14 @@ def _beside_sum(run: Result, _: Result) -> str:
 def _beside_arms(run: Result, undisturbed: Result) -> str:
     """All follows from the seed, but for ties, and normal arms have none."""
     differ = run.document["arms"] != undisturbed.document["arms"]
-    return "arms differ" if differ else _sum(run, undisturbed) or _beside_sum(run, run)
+    return "arms differ" if differ else _sum(run, undisturbed)
+
+
+def _beside_all(run: Result, undisturbed: Result) -> str:
+    """Whatever coins there are: all that it computes is the undisturbed run's, and its error against plaintext none."""
+    facts = ("revenue", "surplus", "equal_twin", "steps", "max_error", "cumulative_reward", "reference_arms")
+    differ = [name for name in facts if run.document.get(name) != undisturbed.document.get(name)]
+    return f"{', '.join(differ)} differ" if differ else ""
 
 
 def _sum(run: Result, other: Result, key: str = "cumulative_reward") -> str:
@@ -101,19 +140,33 @@ def _sum(run: Result, other: Result, key: str = "cumulative_reward") -> str:
 
 
 _BANDIT = "--arms 3 --dim 4 --parties 2"
-_OUTSOURCED = "--dim 3 --arms 5"
+_LINEAR = "--dim 3 --arms 5"
+_CLIENTS = (*PARTIES, "puller", "payer")
+_OUTSOURCED = (*PARTIES, "DO", "DC")
+_BIDDERS = ("bidder 0", "bidder 1", "bidder 2", "seller", "regulator")
 CASES = (
-    Case("ppcb", "recast", f"{_BANDIT} --steps 300 --checkpoint-every 30", (*PARTIES, "puller", "payer"), _beside_twin),
-    Case("ppcb", "published", f"{_BANDIT} --variant published --steps 100 --checkpoint-every 10",
-         (*PARTIES, "puller", "payer"), _beside_twin),
-    Case("samba", "classic", "--mode classic --bits 1024 --budget 1000 --checkpoint-every 100",
+    Case("ppcb", "recast", f"ppcb {_BANDIT} --steps 150 --checkpoint-every 15", _CLIENTS, _beside_twin),
+    Case("ppcb", "material", f"ppcb {_BANDIT} --steps 150 --checkpoint-every 15", _CLIENTS, _beside_rewards,
+         (f"plan ppcb {_BANDIT} --steps 150", 150)),
+    Case("ppcb", "published", f"ppcb {_BANDIT} --variant published --steps 60 --checkpoint-every 6", _CLIENTS,
+         _beside_twin),
+    Case("samba", "classic", "samba --mode classic --bits 1024 --budget 500 --checkpoint-every 50",
          ("Controller", "Comp", "DC", *_OWNERS), _beside_policy_and_sum),
-    Case("samba", "mpc", "--mode mpc --parties 2 --hosts 2 --budget 1000 --checkpoint-every 100",
+    Case("samba", "mpc", "samba --mode mpc --parties 2 --hosts 2 --budget 500 --checkpoint-every 50",
          (*PARTIES, "owners 0 to 1", "owners 2 to 3", "DC"), _beside_policy),
-    Case("linucb-ds", "classic", f"{_OUTSOURCED} --mode classic --bits 1024 --budget 600",
+    Case("linucb-ds", "classic", f"linucb-ds {_LINEAR} --mode classic --bits 1024 --budget 300",
          ("P", "Comp", "DO", "DC"), _beside_arms),
-    Case("linucb-ds", "mpc", f"{_OUTSOURCED} --mode mpc --budget 1000 --checkpoint-every 100",
-         (*PARTIES, "DO", "DC"), _beside_arms),
-    Case("linucb-ds", "mpc hidden", f"{_OUTSOURCED} --mode mpc --hide-arms --budget 200 --checkpoint-every 20",
-         (*PARTIES, "DO", "DC"), _beside_sum),
+    Case("linucb-ds", "mpc", f"linucb-ds {_LINEAR} --mode mpc --budget 500 --checkpoint-every 50", _OUTSOURCED,
+         _beside_arms),
+    Case("linucb-ds", "mpc material", f"linucb-ds {_LINEAR} --mode mpc --budget 500 --checkpoint-every 50", _OUTSOURCED,
+         _beside_arms, (f"plan linucb-ds {_LINEAR} --budget 500", 500)),
+    Case("linucb-ds", "mpc hidden", f"linucb-ds {_LINEAR} --mode mpc --hide-arms --budget 150 --checkpoint-every 15",
+         _OUTSOURCED, _beside_sum),
+    Case("spectralucb-ds", "mpc", "spectralucb-ds --dim 3 --arms 12 --mode mpc --budget 150 --checkpoint-every 15",
+         _OUTSOURCED, _beside_arms),
+    Case("argmax", "dealer", "argmax --parties 2 --steps 300", PARTIES, _beside_all, keeps=False),
+    Case("argmax", "material", "argmax --parties 2 --steps 300", PARTIES, _beside_all, ("plan argmax --parties 2", 300),
+         keeps=False),
+    Case("auction", "script", "auction --items 200 --bidders 3 --checkpoint-every 20", (*PARTIES, *_BIDDERS),
+         _beside_all, script="examples/auction.py"),
 )  # fmt: skip

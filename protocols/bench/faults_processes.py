@@ -12,22 +12,26 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from mpc.errors import DEALER
+
 MARK = "FAULTS_MARK"
-DEALER = "the dealer"
+THE_DEALER = "the dealer"
 _PLACE = "MASKED_PLACE"
 _POLL = 0.02
 
 
 @dataclass(frozen=True)
 class Process:
-    """One process of a launch.  names: as whom an error may name it; without any it is no role."""
+    """One process of a launch.  names: as whom an error may name it; without any it is no role.  node: the role's."""
 
     pid: int
+    node: int
     names: tuple[str, ...]
     command: str
 
@@ -56,16 +60,16 @@ def processes(mark: str, nodes: Sequence[str] = ()) -> list[Process]:
                 if values.get(MARK, "").startswith(mark):
                     command = _fields((folder / "cmdline").read_bytes())
                     found.append(_process(int(folder.name), command, values.get(_PLACE), nodes))
-    return [process for _, process in sorted(found, key=lambda pair: (pair[0], pair[1].pid))]
+    return sorted(found, key=lambda process: (not process.names, process.node == DEALER, process.node, process.pid))
 
 
-def _process(pid: int, command: list[str], place: str | None, nodes: Sequence[str]) -> tuple[int, Process]:
-    node, names = len(nodes) + 1, tuple[str, ...]()
+def _process(pid: int, command: list[str], place: str | None, nodes: Sequence[str]) -> Process:
+    node, names = DEALER, tuple[str, ...]()
     if "dealer" in command:
-        node, names = len(nodes), (DEALER,)
+        names = (THE_DEALER,)
     elif place is not None:
         node, names = _named(json.loads(place), nodes)
-    return node, Process(pid, names, " ".join(command))
+    return Process(pid, node, names, " ".join(command))
 
 
 def _named(place: Mapping[str, object], nodes: Sequence[str]) -> tuple[int, tuple[str, ...]]:
@@ -84,14 +88,19 @@ def _fields(raw: bytes) -> list[str]:
 class Launched:
     """A launcher and its processes, until the `with` is left: then none is alive."""
 
-    def __init__(self, command: Sequence[str], mark: str, scratch: Path) -> None:
-        """scratch: a folder for what it says, and for what it writes to the place of temporary files."""
-        self.mark, self._scratch, self._temporary = mark, scratch, scratch / "tmp"
-        self._temporary.mkdir(parents=True, exist_ok=True)
+    def __init__(self, words: Sequence[str], mark: str, scratch: Path, temporary: Path, *, told: bool = False) -> None:
+        """scratch: a folder for what it says.  temporary: the place of temporary files.  told: whether it is to write
+        down whom it blames."""
+        self.mark, self._scratch, self._temporary = mark, scratch, temporary
+        self._blamed = scratch / "blamed"
+        scratch.mkdir(parents=True, exist_ok=True)
+        temporary.mkdir(parents=True, exist_ok=True)
+        plain = [*([] if words[0].endswith(".py") else ["-m", "protocols"]), *words]
+        command = ["-m", "protocols.bench.faults_told", str(self._blamed), *words] if told else plain
         with (scratch / "stdout").open("wb") as out, (scratch / "stderr").open("wb") as err:
             self._process = subprocess.Popen(
-                command, env={**os.environ, MARK: mark, "TMPDIR": str(self._temporary)}, stdin=subprocess.DEVNULL,
-                stdout=out, stderr=err, start_new_session=True, preexec_fn=_interruptible,  # noqa: PLW1509 - it takes no lock
+                [sys.executable, *command], env={**os.environ, MARK: mark, "TMPDIR": str(temporary)},
+                stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True,
             )  # fmt: skip
         self._started = time.monotonic()
 
@@ -112,10 +121,10 @@ class Launched:
         """Since the start."""
         return time.monotonic() - self._started
 
-    def interrupt(self) -> None:
-        """Ctrl-C, for the launcher alone: its processes have sessions of their own."""
+    def signal(self, how: signal.Signals) -> None:
+        """For the launcher alone: its processes have sessions of their own."""
         if self.code is None:
-            self._process.send_signal(signal.SIGINT)
+            self._process.send_signal(how)
 
     def ended_within(self, seconds: float) -> bool:
         """Wait so long for the launcher's end."""
@@ -143,6 +152,11 @@ class Launched:
         """All of its stderr, or its stdout; a line of progress that is written over is a line."""
         return (self._scratch / stream).read_text(errors="replace").replace("\r", "\n")
 
+    def blamed(self) -> int | None:
+        """The node that its error stands for."""
+        told = self._blamed.read_text() if self._blamed.exists() else ""
+        return None if told in ("", "None") else int(told)
+
     def litter(self) -> list[str]:
         """Temporary files that are still there."""
         return sorted(str(path.relative_to(self._temporary)) for path in self._temporary.rglob("*") if path.is_file())
@@ -154,8 +168,3 @@ def end_all(mark: str) -> None:
         for process in alive:
             process.hit(signal.SIGKILL)
         time.sleep(_POLL)
-
-
-def _interruptible() -> None:
-    """A shell starts what stands in the background with SIGINT ignored; a launcher at a terminal has it."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -1,63 +1,58 @@
-"""One trial of the fault campaign: launch, hit a process at a moment, see how all ends, go on, compare.
+"""One trial of the fault campaign: launch, do harm at a moment, see how all ends, go on, compare.
 
-    moment      kill -9 or SIGSTOP of a role, or Ctrl-C once or twice
-    limit       from then until the launcher ends by itself: 3 timeouts + 15 s + the time of an undisturbed run
+    moment      a signal to a role or to the launcher, or harm to the folder
+    limit       from then until the launcher ends by itself: 3 timeouts + 30 s + 4 times an undisturbed run
     + 5 s       until no process of the launch is alive
-    again       the same command with --resume; where it says that nothing was kept, without
+    again       the same command with --resume; where that is refused because nothing was kept, with --overwrite
 
-Knows the command line, what it prints, and /proc.
+Knows the command line, what it prints and keeps, and /proc.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import random
 import re
+import shutil
 import signal
-import sys
-from collections.abc import Collection, Mapping
+import struct
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum
 from pathlib import Path
 
 from .faults_cases import Case, Result
-from .faults_processes import DEALER, Launched, processes
+from .faults_kinds import Fault, Hits, can_mount, disk_of_its_own, mend, put
+from .faults_processes import Launched, Process, processes
 
-_PROMISED = re.compile(r"--resume goes on|go on with --resume")
-_NOTHING_KEPT = re.compile(r"no checkpoint|nothing (was |is )?(kept|to go on)|keys are never written")
-_WITNESS = (
-    r"{0}( \([^)]*\))?,? (failed with exit code|reported|says|said|waited)|"
-    r"(reported by|seen by|told by|says|said|did not (join|call|answer)) {0}(?!\w)"
-)
-"""How an error names one that misses another."""
-_PAUSE = (0.1, 1.0)  # seconds between two Ctrl-C
+_GOLDEN = 0.6180339887498949  # numbers that go on by it spread evenly, however many there are
 _EARLIER = 0.7  # of the moment, where the run had ended before it; so often:
 _ATTEMPTS = 4
-_PATIENT = 60.0  # --timeout of the runs that nobody disturbs, so that other work on the machine does not end them
+_PATIENT = 60.0  # --timeout of the runs that are to finish, so that other work on the machine does not end them
+_LONGEST = 300.0  # seconds that an undisturbed run may take
 _SAID = 4000  # characters that are kept of what a launch said
-_STOPPED = (130, -signal.SIGINT)  # the second: a Ctrl-C when all was said, or in code that Python compiled at run time
-
-
-class Fault(Enum):
-    """What is done to a launch."""
-
-    KILL = "kill9"
-    STOP = "stop"
-    CTRL_C = "ctrl-c"
-    CTRL_C_TWICE = "ctrl-c-twice"
-
-    @property
-    def of_a_role(self) -> bool:
-        """Whether a role is hit, and not the launcher."""
-        return self in (Fault.KILL, Fault.STOP)
+_CODES = {
+    signal.SIGINT: (130, -signal.SIGINT),  # the second: when all was said, or in code that Python compiled at run time
+    signal.SIGTERM: (130, 143, -signal.SIGTERM),
+    signal.SIGHUP: (129, -signal.SIGHUP),
+    signal.SIGKILL: (-signal.SIGKILL,),
+}
+_CLAIM = struct.Struct("<QQ16s")  # of a store's cursor: next free block, whether the one before is used up, tag
 
 
 @dataclass(frozen=True)
 class Undisturbed:
-    """A run that nobody disturbed.  roles: whom it had, by node, and when each was seen last, in seconds."""
+    """A run that nobody disturbed.
+
+    roles: from when to when each was there, in seconds.  kept: since when all kept something, and homes: who did.
+    """
 
     seconds: float
-    roles: Mapping[str, float]
+    roles: Mapping[str, tuple[float, float]]
+    kept: float
+    homes: frozenset[str]
     result: Result
 
 
@@ -69,175 +64,284 @@ class Trial:
     mode: str
     fault: str
     number: int
+    seed: int
     role: str
     moment: float
-    names: tuple[str, ...] = ()  # as whom an error may name what was hit
-    hit: bool = False
+    skipped: str = ""
     ended: bool = False
     seconds_to_end: float = 0.0
     exit_code: int | None = None
     orphans: list[str] = field(default_factory=list)
     litter: list[str] = field(default_factory=list)
     harmed: bool = True  # not when the fault came too late to matter
-    named_once: bool = False
-    named_rightly: bool = False
+    named: bool = False  # the cause, once and rightly
+    file: str = ""  # that was damaged
+    refused: bool = False
     resumed: str = "no"
     same: bool = False
+    drawn_twice: int = 0
     wrong: list[str] = field(default_factory=list)
     said: str = ""
 
 
-def undisturbed(case: Case, mark: str, scratch: Path, *, limit: float) -> Undisturbed:
-    """Run a case twice, and keep the faster one: its time on a warm machine, and who plays how long."""
-    runs = []
-    for turn in (1, 2):
-        home, roles = scratch / f"undisturbed-{turn}", dict.fromkeys((*case.nodes, DEALER), 0.0)
-        with Launched(_command(case, home, _PATIENT), mark, home) as launched:
-            while not launched.ended_within(0.1) and launched.seconds < limit:
-                roles |= {role.name: launched.seconds for role in processes(mark, case.nodes) if role.names}
-            result = _result(launched, home)
-            if result is None:
-                raise ChildProcessError(
-                    f"{case.name}, undisturbed: exit code {launched.code}: {launched.said()[-2000:]}"
-                )
-            runs.append(Undisturbed(launched.seconds, {role: last for role, last in roles.items() if last}, result))
-    return min(runs, key=lambda run: run.seconds)
+def undisturbed(case: Case, mark: str, scratch: Path, number: int) -> Undisturbed:
+    """Run it: its time on this machine, who plays when, and who keeps anything from when on."""
+    home = _with_material(scratch, scratch / f"undisturbed-{number}")
+    first: dict[str, float] = {}
+    last: dict[str, float] = {}
+    since, homes = 0.0, set[str]()
+    with Launched(case.words(home, home / "material", _PATIENT), mark, home / "said", home / "tmp") as launched:
+        while not launched.ended_within(0.05) and launched.seconds < _LONGEST:
+            for role in processes(mark, case.nodes):
+                if role.names:
+                    first.setdefault(role.name, launched.seconds)
+                    last[role.name] = launched.seconds
+            if found := set(_kept(home / "out")) - homes:
+                homes, since = homes | found, launched.seconds
+        if (result := _result(launched, home)) is None:
+            raise ChildProcessError(f"{case.name}, undisturbed: exit code {launched.code}: {launched.said()[-2000:]}")
+        roles = {name: (first[name], last[name]) for name in last}
+        return Undisturbed(launched.seconds, roles, since, frozenset(homes), result)
 
 
 def play(
-    case: Case, fault: Fault, number: int, trials: int, beside: Undisturbed, mark: str, scratch: Path, *,
-    timeout: float, seed: int,
-) -> Trial:  # fmt: skip
-    """Trial `number` of so many: roles take turns, and moments are spread over the whole time of what is hit."""
-    order = random.Random(f"{seed} {case.name} {fault.value}")
-    places, roles = list(range(trials)), list(beside.roles)
-    order.shuffle(places)
-    order.shuffle(roles)
-    dice = random.Random(f"{seed} {case.name} {fault.value} {number}")
-    role = roles[number % len(roles)] if fault.of_a_role else "launcher"
-    moment = (places[number] + dice.random()) / trials * beside.roles.get(role, beside.seconds)
-    pause = dice.uniform(*_PAUSE)
+    case: Case, fault: Fault, number: int, beside: Undisturbed, mark: str, scratch: Path, *, timeout: float, seed: int
+) -> Trial:
+    """Roles take turns, and moments are spread over the whole time of what is hit, however many trials there are."""
+    cell = random.Random(f"{seed} {case.name} {fault.name}")
+    roles, offset = list(beside.roles), cell.random()
+    cell.shuffle(roles)
+    role = roles[number % len(roles)] if fault.hits is Hits.ROLE else "launcher"
+    start, end = beside.roles.get(role, (beside.kept if fault.hits is Hits.KEPT else 0.0, beside.seconds))
+    moment = start + (offset + number * _GOLDEN) % 1.0 * (end - start)
     for attempt in range(_ATTEMPTS):
-        home = scratch / f"{case.name}-{fault.value}-{number}-{attempt}".replace(" ", "-")
-        trial = Trial(case.system, case.mode, fault.value, number, role, round(moment, 2))
-        with Launched(_command(case, home, timeout), mark, home) as launched:
-            if not _hit(launched, case, trial, fault, pause):
-                moment *= _EARLIER
-                continue
-            trial.hit, hit_at = True, launched.seconds
-            trial.ended = launched.ended_within(3 * timeout + 15 + beside.seconds)
-            trial.seconds_to_end = round(launched.seconds - hit_at, 2)
-            trial.exit_code = launched.code
-            trial.orphans = launched.orphans(case.nodes) if trial.ended else []
-            trial.litter = launched.litter() if trial.ended else []
-            trial.said = launched.said()
-            if _only_python(trial.said):
-                moment += _PAUSE[1]
-                continue
-            result = _result(launched, home)
-        _judge_words(trial, fault, {*case.nodes, *beside.roles, DEALER} - {*trial.names})
-        trial.harmed = result is None
-        if result is None:
-            result = _go_on(trial, case, mark, home, limit=_PATIENT + 10 * beside.seconds)
-        else:
-            trial.resumed = "unharmed"
-        _judge(trial, case, result, beside)
-        trial.said = trial.said[-_SAID:]
-        return trial
+        trial = Trial(case.system, case.mode, fault.name, number, seed, role, round(moment, 2))
+        if fault.hits is Hits.FOLDER and not can_mount():
+            trial.skipped = "this user cannot mount"
+        if fault.hits is Hits.KEPT and not beside.homes:
+            trial.skipped = "nothing is kept"
+        if trial.skipped:
+            return trial
+        home = scratch / f"{fault.name}-{number}-{attempt}"
+        dice = random.Random(f"{seed} {case.name} {fault.name} {number}")
+        disk = home / "disk"
+        with disk_of_its_own(disk) if fault.hits is Hits.FOLDER else contextlib.nullcontext():
+            _with_material(scratch, disk)
+            scene = _Scene(case, fault, beside, mark, home, disk, timeout, dice, trial)
+            hit = scene.play()
+        if hit:
+            shutil.rmtree(home, ignore_errors=not trial.wrong)
+            return trial
+        moment *= _EARLIER
     trial.wrong.append(f"{role} was not there at the moment in {_ATTEMPTS} runs")
     return trial
 
 
-def _command(case: Case, home: Path, timeout: float, *more: str) -> list[str]:
-    home.mkdir(parents=True, exist_ok=True)
-    launch = [sys.executable, "-m", "protocols", "launch", case.system, *case.arguments(home)]
-    return [*launch, "--seed", "1", "--timeout", f"{timeout:g}", "--json", "--out", str(home / "out"), *more]
+def _with_material(scratch: Path, folder: Path) -> Path:
+    """A folder for one run, with material of its own where that is dealt."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if (scratch / "material").exists():
+        shutil.copytree(scratch / "material", folder / "material")
+    return folder
 
 
-def _hit(launched: Launched, case: Case, trial: Trial, fault: Fault, pause: float) -> bool:
-    """Do it when its moment has come, and the role is there; whether the run still ran, and it was."""
-    if launched.ended_within(trial.moment):
-        return False
-    if not fault.of_a_role:
-        launched.interrupt()
-        if fault is Fault.CTRL_C_TWICE and not launched.ended_within(pause):
-            launched.interrupt()
+@dataclass(frozen=True)
+class _Scene:
+    case: Case
+    fault: Fault
+    beside: Undisturbed
+    mark: str
+    home: Path
+    disk: Path
+    timeout: float
+    dice: random.Random
+    trial: Trial
+
+    def play(self) -> bool:
+        """The whole trial; False where the run had ended before the moment, or had not begun to listen."""
+        trial, fault = self.trial, self.fault
+        timeout = _PATIENT if fault.passes else self.timeout
+        with self._launched("first", timeout, told=fault.hits is Hits.ROLE) as launched:
+            if launched.ended_within(trial.moment) or not self._has_kept(launched):
+                return False
+            role = launched.find(trial.role, self.case.nodes) if fault.hits is Hits.ROLE else None
+            if role is None and fault.hits is Hits.ROLE:
+                return False
+            self.fault.strike(launched, role, self.dice)
+            if fault.hits is Hits.FOLDER and fault.harm is not None:
+                fault.harm(self.disk, self.dice)
+            struck = launched.seconds
+            trial.ended = launched.ended_within(3 * timeout + 30 + 4 * self.beside.seconds)
+            trial.seconds_to_end, trial.exit_code = round(launched.seconds - struck, 2), launched.code
+            trial.orphans = launched.orphans(self.case.nodes) if trial.ended else []
+            trial.said = launched.said()
+            if "KeyboardInterrupt" in trial.said and "protocols" not in trial.said:
+                return False  # Python had not read the first line of the program
+            killed = signal.SIGKILL in fault.signals and role is None
+            trial.litter = [] if killed or not trial.ended else launched.litter()
+            result = _result(launched, self.disk)
+        self._judge_end(launched, role, result)
+        claims = self._claims()
+        if fault.hits is Hits.FOLDER:
+            mend(self.disk)
+        if fault.hits is Hits.KEPT:
+            result = self._damaged()
+        trial.harmed = result is None or fault.hits is Hits.KEPT
+        if result is None:
+            result = self._go_on()
+        elif not trial.harmed:
+            trial.resumed = "unharmed"
+        self._judge_result(result, claims)
         return True
-    there = launched.find(trial.role, case.nodes)
-    if there is None:
-        return False
-    trial.names = there.names
-    there.hit(signal.SIGKILL if fault is Fault.KILL else signal.SIGSTOP)
-    return True
+
+    def _launched(self, name: str, timeout: float, *more: str, told: bool = False) -> Launched:
+        words = self.case.words(self.disk, self.disk / "material", timeout, *more)
+        return Launched(words, self.mark, self.home / name, self.disk / "tmp", told=told)
+
+    def _again(self, name: str, *more: str) -> tuple[Result | None, bool, str]:
+        """What another sitting gives, whether it was refused in a line, and how it ended."""
+        with self._launched(name.replace(" ", "-"), _PATIENT, *more) as launched:
+            launched.ended_within(2 * _PATIENT + 10 * self.beside.seconds)
+            said, result = launched.said(), _result(launched, self.disk)
+            if launched.code is not None:
+                self.trial.litter = launched.litter()
+            refused = launched.code == 2 and len(_errors(said)) == 1 and "Traceback" not in said
+            return result, refused, f"{name}, exit code {launched.code}: {_end_of(said)}"
+
+    def _go_on(self) -> Result | None:
+        """With --resume; anew only where there is nothing to go on from."""
+        ways = {"went on": ("--resume",), "anew": ("--overwrite",)} if self.case.keeps else {"anew": ()}
+        for way, more in ways.items():
+            kept = self._in_common()
+            result, refused, how = self._again(way, *more)
+            if result is not None:
+                self.trial.resumed = way
+                return result
+            if way == "anew" or not refused or kept:
+                self.trial.wrong.append(how)
+                return None
+        return None
+
+    def _damaged(self) -> Result | None:
+        """Harm one file of those that were kept; a run that goes on refuses it, or does without."""
+        homes = [self.disk / "out" / "checkpoints", self.disk / "material"]
+        groups = [[file for file in sorted(home.rglob("*")) if _counts(file)] for home in homes]
+        assert self.fault.harm is not None
+        file = self.dice.choice(self.dice.choice([files for files in groups if files]))
+        raw, self.trial.file = file.read_bytes(), str(file.relative_to(self.disk))
+        self.fault.harm(file, self.dice)
+        result, self.trial.refused, how = self._again("damaged", "--resume")
+        if result is not None:
+            self.trial.resumed = "went on in spite"
+            return result
+        if not self.trial.refused:
+            self.trial.wrong.append(how)
+        put(file, raw)
+        return None
+
+    def _has_kept(self, launched: Launched) -> bool:
+        """Wait until there is something to be damaged, where that is to come; False where the run ended before."""
+        while self.fault.hits is Hits.KEPT and not self._in_common():
+            if launched.ended_within(0.02):
+                return False
+        return True
+
+    def _in_common(self) -> set[int]:
+        """Decisions that all who keep anything have kept."""
+        found = _kept(self.disk / "out")
+        each = [found.get(home, set()) for home in self.beside.homes]
+        return set.intersection(*each) if each else set()
+
+    def _claims(self) -> dict[str, bytes]:
+        """What the stores have noted of their use."""
+        return {file.parent.name: file.read_bytes() for file in (self.disk / "material").glob("*/cursor")}
+
+    def _judge_end(self, launched: Launched, role: Process | None, result: Result | None) -> None:
+        """Whether it ended, left nothing, and named one cause, the right one."""
+        trial, fault = self.trial, self.fault
+        errors, stopped = _errors(trial.said), sum(line.startswith("stopped") for line in _lines(trial.said))
+        if fault.passes or result is not None:
+            trial.named = result is not None
+        elif role is not None:
+            trial.named = len(errors) == 1 and any(_names(errors[0], name) for name in role.names)
+            trial.named &= launched.blamed() == role.node
+        elif fault.hits is Hits.FOLDER:
+            trial.named = len(errors) == 1 and all(os.strerror(how) in errors[0] for how in fault.errors)
+        else:
+            trial.named = not errors and stopped in ((1,) if signal.SIGINT in fault.signals else (0, 1))
+            trial.named &= trial.exit_code in _CODES[fault.signals[0]]
+        trial.named &= "Traceback" not in trial.said
+        end = _end_of(trial.said)
+        found = {
+            f"hung for {trial.seconds_to_end:.0f} s, and had said: {end}": not trial.ended,
+            f"left processes: {', '.join(trial.orphans)}": bool(trial.orphans),
+            f"left files: {', '.join(trial.litter)}": bool(trial.litter),
+            f"cause not named once and rightly: {end}": trial.ended and not trial.named,
+        }
+        trial.wrong += [what for what, wrong in found.items() if wrong]
+        trial.litter, trial.said = [], trial.said[-_SAID:]
+
+    def _judge_result(self, result: Result | None, claims: Mapping[str, bytes]) -> None:
+        """Whether all came to the undisturbed run's end, nothing is left, and nothing was drawn twice."""
+        trial = self.trial
+        if result is not None:
+            differs = self.case.same(result, self.beside.result)
+            trial.same = not differs
+            trial.wrong += [f"WRONG RESULT: {differs}"] if differs else []
+        if trial.litter:
+            trial.wrong.append(f"files left in the end: {', '.join(trial.litter)}")
+        trial.drawn_twice = sum(claimed_twice(claims.get(store, b""), raw) for store, raw in self._claims().items())
+        if trial.drawn_twice:
+            trial.wrong.append(f"{trial.drawn_twice} blocks of material claimed twice")
 
 
-def _only_python(said: str) -> bool:
-    """Whether a Ctrl-C came before Python had read the first line of the program."""
-    return "KeyboardInterrupt" in said and "protocols" not in said
+def claimed_twice(before: bytes, after: bytes) -> int:
+    """Claims of a block that was claimed already, and 1 where the log of claims is not the one before and more."""
+    blocks = Counter(block for block, used_up, _ in _CLAIM.iter_unpack(_whole(after)) if not used_up)
+    return sum(blocks.values()) - len(blocks) + (not after.startswith(_whole(before)))
+
+
+def _whole(raw: bytes) -> bytes:
+    return raw[: len(raw) // _CLAIM.size * _CLAIM.size]
+
+
+def _counts(file: Path) -> bool:
+    """Whether it is a file that a run goes on from."""
+    return (
+        file.is_file() and file.suffix != ".new" and file.name not in ("lock", "finished") and file.stat().st_size > 0
+    )
+
+
+def _kept(out: Path) -> dict[str, set[int]]:
+    """Which decisions each home has kept, below a folder of results."""
+    found: dict[str, set[int]] = {}
+    with contextlib.suppress(OSError):  # it may go while we look
+        for file in (out / "checkpoints").rglob("checkpoint-*.npz"):
+            found.setdefault(file.parent.name, set()).add(int(file.stem.split("-")[1]))
+    return found
 
 
 def _result(launched: Launched, home: Path) -> Result | None:
-    """What a run that ended well printed and wrote; a Ctrl-C may come after that, while Python ends."""
-    late = launched.code == -signal.SIGINT and launched.said("stdout") and "stopped" not in launched.said()
-    if launched.code != 0 and not late:
-        return None
-    return Result.read(json.loads(launched.said("stdout")), home / "out")
+    """What a run that ended well printed and wrote; a signal may come after that, while Python ends."""
+    said, code = launched.said("stdout"), launched.code
+    late = code is not None and code < 0 and code != -signal.SIGKILL and said and "stopped" not in launched.said()
+    return Result.read(json.loads(said), home / "out") if code == 0 or late else None
 
 
-def _judge_words(trial: Trial, fault: Fault, others: Collection[str]) -> None:
-    """Whether stderr has one cause, and the right one; others: whom it may name as witnesses only."""
-    lines = [line.strip() for line in trial.said.splitlines()]
-    errors = [at for at, line in enumerate(lines) if line.startswith("error: ")]
-    if not fault.of_a_role:
-        trial.named_once = not errors and sum(line.startswith("stopped") for line in lines) == 1
-        trial.named_rightly = trial.exit_code in _STOPPED and "Traceback" not in trial.said
-        return
-    trial.named_once = len(errors) == 1
-    cause = "\n".join(lines[errors[0] :]) if errors else ""
-    for witness in others:
-        cause = re.sub(_WITNESS.format(re.escape(witness)), "", cause)
-    right = any(_names(cause, name) for name in trial.names)
-    wrong = any(_names(cause, name) for name in others)
-    trial.named_rightly = right and not wrong and "Traceback" not in trial.said
+def _lines(said: str) -> list[str]:
+    return [line.strip() for line in said.splitlines() if line.strip()]
+
+
+def _errors(said: str) -> list[str]:
+    """Each error, with all that follows it."""
+    lines = _lines(said)
+    at = [number for number, line in enumerate(lines) if line.startswith("error: ")]
+    return ["\n".join(lines[start:end]) for start, end in zip(at, [*at[1:], None], strict=False)]
 
 
 def _names(text: str, name: str) -> bool:
     return re.search(rf"(?<![\w-]){re.escape(name)}(?!\w)", text) is not None
 
 
-def _go_on(trial: Trial, case: Case, mark: str, home: Path, *, limit: float) -> Result | None:
-    """Run with --resume, and anew where that says that there is nothing to go on from, in place of what is there."""
-    promised = _PROMISED.search(trial.said) is not None
-    for way, more in (("went on", ["--resume"]), ("anew", ["--overwrite"])):
-        scratch = home / way.replace(" ", "-")
-        with Launched(_command(case, home, _PATIENT, *more), mark, scratch) as launched:
-            launched.ended_within(limit)
-            if result := _result(launched, home):
-                trial.resumed = way
-                return result
-            said = launched.said()
-            if launched.code != 2 or promised or not _NOTHING_KEPT.search(said):
-                trial.wrong.append(f"{way}, exit code {launched.code}: {_end_of(said)}")
-                return None
-    return None
-
-
-def _judge(trial: Trial, case: Case, result: Result | None, beside: Undisturbed) -> None:
-    """Say in `wrong` what was not as it should be."""
-    if result is not None:
-        differs = case.same(result, beside.result)
-        trial.same = not differs
-        trial.wrong += [differs] if differs else []
-    named = [("not once", trial.named_once), ("not rightly", trial.named_rightly)]
-    how = " and ".join(way for way, well in named if not well)
-    faults = {
-        f"hung for {trial.seconds_to_end:.0f} s, and had said: {_end_of(trial.said)}": not trial.ended,
-        f"left processes: {', '.join(trial.orphans)}": bool(trial.orphans),
-        f"left files: {', '.join(trial.litter)}": bool(trial.litter),
-        f"cause named {how}: {_end_of(trial.said)}": trial.ended and trial.harmed and bool(how),
-    }
-    trial.wrong += [what for what, wrong in faults.items() if wrong]
-
-
 def _end_of(said: str) -> str:
-    return " / ".join(line.strip() for line in said.splitlines() if line.strip())[-400:] or "it said nothing"
+    return " / ".join(_lines(said))[-400:] or "it said nothing"

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 from mpc.errors import ConfigError
 from mpc.launch import Place, place
 from mpc.net.transport import DEFAULT_TIMEOUT
-from mpc.scratch import scratch_folder
+from mpc.scratch import remove_left, scratch_folder
 from offline import Plan
 
 from .exits import exit_codes
@@ -190,6 +190,8 @@ def _add_common(parser: ArgumentParser, system: System, *, processes: bool) -> N
 
 def _run(system: System, options: Namespace, *, processes: bool) -> None:
     here = place()
+    if here is None:
+        remove_left()  # before anything can be refused
     with contextlib.nullcontext() if here is None else reported():
         with one_voice(here):
             out = _checked(system, options, here, processes=processes)

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 from mpc.errors import ConfigError
+from mpc.lifeline import lifeline
 from protocols.run.exits import exit_codes
+
+from .harness import LIMIT, ROOT
 
 Output = pytest.CaptureFixture[str]
 
@@ -31,3 +38,28 @@ def test_an_end_has_a_code_and_a_line(error: BaseException, code: int, said: str
 def test_what_is_nobodys_mistake_is_not_hidden() -> None:
     with pytest.raises(ValueError, match="ours"), exit_codes():
         raise ValueError("ours")
+
+
+def test_a_command_that_is_still_loading_ends_with_its_launcher() -> None:
+    """A dealer beside a run is such a command, and loads for seconds on a busy machine."""
+    loads_for_ever = (
+        "import runpy, sys, time\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'protocols.cli':\n"
+        "            print('loading', flush=True)\n"
+        "            time.sleep(1000)\n"
+        "sys.meta_path.insert(0, Finder())\n"
+        "runpy.run_module('protocols', run_name='__main__')\n"
+    )
+    with lifeline() as (held, tied):
+        process = subprocess.Popen(
+            [sys.executable, "-c", loads_for_ever], env={**os.environ, **tied}, pass_fds=[held], cwd=ROOT,
+            stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        assert process.stdout is not None and process.stdout.readline() == "loading\n"
+    try:
+        assert process.wait(LIMIT) == 1
+    finally:
+        process.kill()
+        process.communicate()

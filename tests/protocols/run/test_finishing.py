@@ -168,3 +168,17 @@ def test_a_run_that_was_killed_is_not_overwritten(tmp_path: Path, capsys: Output
     how = ("launch", "ppcb", *SMALL, "--steps", "8", "--json", "--out", str(tmp_path))
     refused(masked(capsys, *how), "there is no checkpoint to go on from, so discard it with --overwrite")
     assert notes.read_bytes() == bytes(8)
+
+
+def test_a_start_that_is_refused_removes_what_a_killed_launcher_left(
+    tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder of a launcher that is gone holds inputs of roles, as theta."""
+    left = tmp_path / "masked-left"
+    left.mkdir(mode=0o700)
+    for name in ("lock", "DO.in.json"):
+        (left / name).touch()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    how = ("launch", "linucb-ds", "--mode", "classic", "--resume", "--out", str(tmp_path / "out"))
+    refused(masked(capsys, *how), "--resume is of --mode mpc")
+    assert not left.exists()
