@@ -66,7 +66,7 @@ class Lines:
         last = math.ceil(span) + (1 << (bits - segments))
         ends = curve.lower + np.linspace(0.0, last, 1025) * 2.0**-scale
         largest = float(np.abs(curve(ends)).max())
-        room = VALUE_BITS - 2 - max(0, math.ceil(math.log2(largest))) if math.isfinite(largest) else 0
+        room = VALUE_BITS - 2 - max(0, math.ceil(math.log2(largest))) if math.isfinite(largest) else -1
         if room < scale:
             raise RangeError(
                 f"the curve reaches {largest:.3g} on the interval, too large for {scale} fraction bits: "

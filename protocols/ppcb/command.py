@@ -198,8 +198,6 @@ def _chosen(kind: type[_E], name: str, flag: str) -> _E:
 
 def _environment(options: Namespace) -> Environment:
     """The data set; says so where it takes a while."""
-    if options.data in ("digits", "synthetic") and options.data_dir is not None:
-        raise ConfigError(f"--data {options.data} needs no files: leave out --data-dir, or say --data mnist")
     from bandits.data import DataError, load  # scikit-learn takes a second to import, and no other command needs it
 
     note = threading.Timer(_LONG, _say, [f"loading {options.data}: PCA and K-means"])

@@ -152,3 +152,10 @@ def test_the_whole_sum_gives_theta_away_and_a_rounded_one_does_not() -> None:
     assert len(one) < 1 << 15 and len(two) < 1 << 15 and one & two == {theta}
     told = [(round(run.cumulative_reward / 0.25), 0.25) for run in runs]
     assert share_that_fits(exact.arms, 1.0, norm, 20, told, np.random.default_rng(1)) > 2.0**-8
+
+
+@pytest.mark.parametrize("word", [-130, 130])
+def test_dc_counts_theta_where_all_signs_are_alike(word: int) -> None:
+    """One pull pays x -+ 0.5, and |x| <= 1: of 1.3 only x = 0.8 is left, a strip of 0.4 % of the disc."""
+    arms, told = np.array([[1.0, 0.0]]), [(word, 0.01)]
+    assert 0.001 < share_that_fits(arms, 0.5, 1.0, 1, told, np.random.default_rng(1)) < 0.01

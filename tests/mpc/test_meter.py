@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +21,22 @@ def opens(session: Session, rounds: int, words: int) -> Rounds[int]:
     for _ in range(rounds):
         yield Open(np.zeros((session.parties, words), np.uint64))
     return words
+
+
+class Clock:
+    """Stands still unless it is moved."""
+
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def lasts(clock: Clock, rounds: int, seconds: float) -> Rounds[None]:
+    """Each round takes so long."""
+    for _ in range(rounds):
+        clock.now += seconds
+        yield Open(np.zeros((2, 1), np.uint64))
 
 
 def test_an_open_is_sent_to_every_peer(parties: int, simulate: Fixture) -> None:
@@ -130,6 +147,34 @@ def test_nested_labels_both_book(simulate: Fixture) -> None:
     session.run(labelled(session, "outer", middle()))
     assert (session.meter["outer"].rounds, session.meter["inner"].rounds) == (3, 2)
     assert (session.meter["outer"].opened_bytes, session.meter["inner"].opened_bytes) == (24, 16)
+
+
+def test_seconds_are_those_inside_the_program_and_its_waits(simulate: Fixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr(time, "perf_counter", clock)
+    session = simulate(2)
+    meter = session.meter
+    session.run(
+        together(labelled(session, "long", lasts(clock, 3, 2.0)), labelled(session, "short", lasts(clock, 2, 0.5)))
+    )
+    assert (meter["long"].seconds, meter["short"].seconds, meter.total.seconds) == (7.0, 5.0, 7.0)
+    clock.now += 100.0  # between two programs: nobody's
+    session.run(labelled(session, "long", lasts(clock, 1, 4.0)))
+    assert (meter["long"].seconds, meter["short"].seconds, meter.total.seconds) == (11.0, 5.0, 11.0)
+
+
+def test_seconds_count_to_the_error_that_ends_a_program(simulate: Fixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr(time, "perf_counter", clock)
+    session = simulate(2)
+
+    def fails() -> Rounds[None]:
+        yield from lasts(clock, 2, 1.5)
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        session.run(labelled(session, "fails", fails()))
+    assert (session.meter["fails"].seconds, session.meter.total.seconds) == (3.0, 3.0)
 
 
 def test_reset_starts_from_zero(simulate: Fixture) -> None:

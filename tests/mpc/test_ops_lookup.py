@@ -86,7 +86,7 @@ def test_lines_at_other_scales(scale: int, simulate: Fixture, evaluate: Fixture)
 
 
 def test_an_interval_leaves_one_piece_to_spare() -> None:
-    for upper in (1.5, 1.75, 1.9, 1.99, 1.999, 2.0, 2.01, 3.0, 100.0):
+    for upper in (1.5, 1.75, 2 - 2**-9, 1.9, 1.99, 1.999, 2.0, 2.01, 3.0, 100.0):
         lines = Lines.over(Reciprocal(), upper, 20, 9)
         assert (upper - 1.0) * 2**20 + 2 ** (lines.bits - 9) < 2**lines.bits
         assert lines.out_scale == 20 + lines.bits - 9
@@ -113,10 +113,31 @@ def test_large_values_and_intervals_do_not_wrap(
 
 
 @pytest.mark.parametrize(
+    ("curve", "upper", "scale", "out_scale"),
+    [
+        (Exponential(0.0), 27.5, 20, 20),  # up to 2^40: what is left is just enough
+        (Exponential(0.0), 26.9, 20, 21),
+        (Reciprocal(1.0), 2.0, 50, 60),
+        (Exponential(-6.0), -5.0, 50, 60),  # below 1: no bit more
+    ],
+)
+def test_values_get_all_the_fraction_bits_that_they_leave(
+    curve: Curve, upper: float, scale: int, out_scale: int, simulate: Fixture, evaluate: Fixture
+) -> None:
+    session, lines = simulate(3), Lines.over(curve, upper, scale, 9)
+    assert lines.out_scale == out_scale
+    x = np.array([curve.lower, upper])
+    y = evaluate(session, ops.curve(session, session.share(x, scale=scale), lines))
+    assert (np.abs(y - curve(x)) < 1e-3 * curve(x).max()).all()
+
+
+@pytest.mark.parametrize(
     ("curve", "upper", "segments", "words"),
     [
         (Exponential(0.0), 40.0, 9, "too large for 20 fraction bits"),
+        (Exponential(0.0), 27.7, 9, "too large for 20 fraction bits"),
         (Reciprocal(1.0), 0.5, 9, "must lie above"),
+        (Reciprocal(1.0), 1.0, 9, "must lie above"),
         (Reciprocal(1.0), 2.0, 0, "1 to 20 bits"),
         (Reciprocal(1.0), 2.0**43, 9, "smaller upper end"),
     ],
@@ -124,6 +145,17 @@ def test_large_values_and_intervals_do_not_wrap(
 def test_lines_that_cannot_be_drawn(curve: Curve, upper: float, segments: int, words: str) -> None:
     with pytest.raises(RangeError, match=words):
         Lines.over(curve, upper, 20, segments)
+
+
+def test_values_without_end_are_refused_at_every_scale() -> None:
+    with np.errstate(over="ignore"), pytest.raises(RangeError, match="too large for 0 fraction bits"):
+        Lines.over(Exponential(0.0), 800.0, 0, 9)
+
+
+def test_the_widest_interval() -> None:
+    assert Lines.over(Reciprocal(1.0), 2.0**41 + 1, 20, 9).bits == 62
+    with pytest.raises(RangeError, match="smaller upper end"):
+        Lines.over(Reciprocal(1.0), 2.0**42 + 1, 20, 9)
 
 
 def test_a_lower_end_between_two_units_costs_no_accuracy(simulate: Fixture, evaluate: Fixture) -> None:

@@ -72,6 +72,16 @@ def test_parties_with_stores_get_right_results_to_the_last_step(parties: int, tm
             assert words in str(error)
 
 
+def test_a_run_may_take_exactly_the_steps_that_are_left(homes: list[Path]) -> None:
+    spend(homes, 4)
+    with Store(homes[0]) as store:
+        source = StoreSource(store)
+        source.want(4)
+        with pytest.raises(OutOfMaterial, match="party 0: 4 steps of 'step' are left, 5 wanted"):
+            source.want(5)
+    assert over_tcp(sources(homes), steps(4)) == [4, 4]
+
+
 def test_running_out_in_the_middle_stays_so(homes: list[Path]) -> None:
     def program(session: Session) -> int:
         done = 0

@@ -158,6 +158,17 @@ def test_running_out_is_an_error_with_numbers(parties: int) -> None:
         assert "TruncationMask(shape=(3,), bits=20)" in str(error) and "start the dealer for more steps" in str(error)
 
 
+def test_a_run_may_take_exactly_the_steps_that_are_left() -> None:
+    with opened(Dealer(step_plan(2), 3, 2)) as sources:
+        agree(sources)
+        draw(sources, 2)
+        for party, source in enumerate(sources):
+            source.want(4)
+            with pytest.raises(OutOfMaterial, match=f"party {party}: 4 steps of 'step' are left, 5 wanted"):
+                source.want(5)
+        draw(sources, 4)
+
+
 def test_another_program_than_planned_costs_nothing() -> None:
     dealer = Dealer(step_plan(2), 4)
     with opened(dealer) as sources:

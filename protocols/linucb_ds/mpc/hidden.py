@@ -143,14 +143,13 @@ def _learn(session: Session, state: HiddenState, o: Share, selectable: Share, ra
     state.total = state.total + reward
 
     e = picked[arms].at_scale(ranges.step_scale) + 1.0  # beta^2 e + 1: the same words
-    column = picked[:arms].at_scale(gram.scale)
     surprise = _surprise(picked[arms + 1].at_scale(means.scale), reward, ranges)
     column, surprise, nu = yield from together(
-        ops.truncate(session, column, COEFFICIENT_BITS),
+        ops.truncate(session, picked[:arms], COEFFICIENT_BITS),
         ops.truncate(session, surprise, surprise.scale - values),
         inverse_root(session, e, ranges.step, STATE_BITS, ranges.step_iterations),
     )
-    both = ops.concat([column.integers(), surprise.integers().reshape(1)])
+    both = ops.concat([column, surprise.integers().reshape(1)])
     both = yield from ops.product(session, nu.integers(), both)
     both = yield from ops.truncate(session, both, STATE_BITS - ranges.shift)
     change = yield from ops.outer(session, both[:arms], both)
