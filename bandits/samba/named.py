@@ -1,4 +1,4 @@
-"""The six policies by name."""
+"""The six policies by name.  As owners play them, on shares and as published: `protocols/samba/policies.py`."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from mpc.errors import ConfigError
 from mpc.tables import markdown
 
 from ..linucb_ds.classic.run import play_classic
-from ..linucb_ds.mpc.replay import replayed
+from ..linucb_ds.mpc.dealt_coins import replayed
 from ..linucb_ds.mpc.run import Outsourced, nearest, pulled
 from ..linucb_ds.mpc.settings import Settings
 from ..run.exits import exit_codes, say

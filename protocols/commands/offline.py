@@ -14,7 +14,7 @@ from offline import Plan, deal, inspect
 from ..bench.measure import plan_case
 from ..run.dealer_process import serve_from_environment
 from ..run.options import add_problem, check_parties, planned
-from ..run.plans import add_plan, table
+from ..run.plan_command import add_plan, table
 from ..run.progress import Progress
 from .operation import add_size, chosen, names
 from .programs import SYSTEMS

@@ -22,7 +22,7 @@ from typing import Any
 from mpc.errors import ConfigError
 
 from ..run.exits import say
-from ..run.kept import write
+from ..run.tagged_file import write
 
 Rows = list[dict[str, Any]]
 

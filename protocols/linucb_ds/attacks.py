@@ -29,8 +29,8 @@ from mpc.rounds import Open, Request
 
 from ..run.simulate import Simulation, simulate
 from .classic.run import play_classic
+from .mpc.dealt_coins import own_coins, replayed
 from .mpc.player import HiddenArms
-from .mpc.replay import own_coins, replayed
 from .mpc.run import Outsourced, pulled
 from .mpc.settings import Settings
 

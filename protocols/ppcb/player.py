@@ -11,8 +11,8 @@ from mpc.errors import ConfigError, RangeError
 from mpc.session import Session
 from mpc.share import Share
 
+from .algorithm_1 import PublishedState, step_published
 from .program import State, share_block, step
-from .published import PublishedState, step_published
 from .refresh import refresh
 from .settings import Settings, Variant
 

@@ -20,9 +20,9 @@ from mpc.session import Session
 
 from ..run.program import Arrays, Counted, Desk, Ended, Facts, Program, Role, home_of
 from .clients import Tally, World, by_step, check_memory, payer, pulled, puller
+from .dealt_coins import choices
 from .player import Play, split
 from .program import PAYER, PULLER
-from .replay import choices
 from .settings import Policy, Settings, Variant
 
 

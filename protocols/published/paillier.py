@@ -1,4 +1,5 @@
 """Paillier's encryption (EUROCRYPT '99) of signed integers.  The one door to phe and gmpy2; knows no protocol.
+`classic/roles` of SAMBA and of LinUCB-DS use it.
 
     E(m) = (1 + n)^m r^n mod n^2,     E(a) E(b) = E(a + b),     E(a)^c = E(c a)
 

@@ -27,8 +27,8 @@ from mpc.net.frames import Nodes
 from mpc.net.joining import call, take_calls
 from mpc.scratch import scratch_folder
 
-from ..run.kept import write
 from ..run.progress import StepLines
+from ..run.tagged_file import write
 from .drive import Play, Spent, Times, Watch, over_links
 from .outcome import O
 

@@ -1,13 +1,14 @@
 """What every program has, once.  A system says what it is as a `program.Program`; the rest is here.
 
-program          what a system gives: roles, what each alone has, its player, its clients, its result
+program          what a system gives: roles, what each alone has, its player, its clients, its result; and how many
+                 steps of material its decisions draw
 options          the options that all programs have, and what a command does with them
 simulate         a run in one process
 launch           a run in processes; role_process is such a process, dealer_process the dealer's, torchrun its ranks
-rehearsal, plans what a decision draws, found by playing one with nobody's inputs; and the file of it
+rehearsal        what one decision draws, found by playing it with nobody's inputs; plan_command writes that down
 checkpoint       what a role goes on from
-folder           of a run: locked, begun, gone on from, finished
-kept             a file that is whole, on the disk, and authenticated in its place
+folder           of a run: locked, begun, gone on from, finished; its keys, such as that of the coins
+tagged_file      a file that is whole, on the disk, and authenticated in its place
 notes            what a client learned, decision by decision, and which were made again
 stopping         Ctrl-C once and twice
 desk             where a client sits: what it keeps, notes, and tells another one

@@ -23,7 +23,7 @@ import numpy as np
 
 from mpc.errors import ConfigError
 
-from .kept import HOME_KEY, read_kept, write_kept
+from .tagged_file import HOME_KEY, read_kept, write_kept
 
 _FORMAT = 3
 _KEPT = 2

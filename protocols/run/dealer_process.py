@@ -30,7 +30,7 @@ from mpc.net.keys import Keys, keys_for
 from offline import Plan, Store, StoreSource, StreamSource, TrustedDealer, serve
 from offline.plan import describe
 
-from .kept import read_kept, write
+from .tagged_file import read_kept, write
 
 _DEALER = "MASKED_DEALER"
 _PATIENCE = 20 * 86400.0  # seconds that a dealer waits for parties; it ends with its launcher

@@ -30,9 +30,9 @@ from mpc.files import write_whole
 from mpc.prg import fresh_key
 
 from .checkpoint import Checkpoint, checkpoint_at, checkpoints, common, forget_all, forget_beyond
-from .kept import HOME_KEY, read_kept, write_kept, writing
 from .notes import AGAIN, Notes
 from .program import Program, apart, home_of
+from .tagged_file import HOME_KEY, read_kept, write_kept, writing
 
 COIN_KEY, SEEDS_KEY, RUN = "coin.key", "seeds.key", "run.json"
 OF_LAUNCHER = HOME_KEY, RUN, COIN_KEY, SEEDS_KEY, AGAIN

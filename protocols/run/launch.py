@@ -44,13 +44,13 @@ from .folder import (
     of_run,
     reached,
 )  # fmt: skip
-from .kept import put_back, writing
 from .notes import beyond, note_again
 from .program import Coins, Ended, Program, home_of, private_path
 from .progress import StepLines
 from .rehearsal import Rehearsed, rehearse
 from .role_process import ENDED, PARTY, PIPE, Task, kind_of, returned_path
 from .stopping import Stopped, stoppable
+from .tagged_file import put_back, writing
 
 R = TypeVar("R")
 Say = Callable[[str], None]

@@ -24,7 +24,7 @@ import numpy as np
 from mpc.errors import ConfigError
 from mpc.files import flush_folder, write_whole
 
-from .kept import chained, key_of, read_kept, write_kept, writing
+from .tagged_file import chained, key_of, read_kept, write_kept, writing
 
 AGAIN = "again.json"
 _TAG = 16

@@ -26,7 +26,7 @@ from offline import Plan
 from .exits import exit_codes
 from .folder import PICTURES, Keep, check_file, check_picture, reserved, settle
 from .launch import Processes, launch
-from .plans import add_plan
+from .plan_command import add_plan
 from .program import Program
 from .progress import Progress
 from .rehearsal import rehearse

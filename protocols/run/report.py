@@ -21,8 +21,8 @@ from mpc.files import flush_folder
 from mpc.ledger import Entry
 
 from .folder import PICTURES
-from .kept import writing
 from .program import Ended, Program
+from .tagged_file import writing
 
 _PACKAGES = ("masked-bandits", "numpy", "torch", "cryptography", "scikit-learn")
 _OLD_NAMES = {

@@ -33,10 +33,10 @@ from .checkpoint import Checkpoint, checkpoint_at
 from .dealer_process import Nothing, source_for
 from .desk import FileDesk, State
 from .folder import notes_in
-from .kept import write
 from .program import Arrays, Program, Role, home_of, private_path
 from .progress import StepLines
 from .stopping import Stop, stopped_at
+from .tagged_file import write
 
 PIPE, ENDED = "world", "ended.json"
 PATIENCE = 30 * 86400.0  # seconds that a client waits for the end of a run; whom the parties lose, they notice sooner

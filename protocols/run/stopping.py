@@ -23,7 +23,7 @@ from types import FrameType, TracebackType
 
 from mpc.errors import ConfigError
 
-from .kept import write
+from .tagged_file import write
 
 
 class Stopped(Exception):

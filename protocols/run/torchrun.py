@@ -21,10 +21,10 @@ from mpc.scratch import scratch_folder, scratch_path
 from .checkpoint import checkpoint_at
 from .exits import say
 from .folder import OF_LAUNCHER, Keep, homes, reached
-from .kept import put_back
 from .launch import Prepared, Processes, ended, prepare
 from .program import Program
 from .role_process import PARTY, play, returned_path
+from .tagged_file import put_back
 
 R = TypeVar("R")
 _SILENT = 10.0  # seconds in which rank 0 says what all ranks found, and torchrun ends them

@@ -16,7 +16,10 @@ TABLE = re.findall(
     r"^\| ([\w ,]+) \| `(protocols/run/\w+\.py)` \| `(\w+)` \|$", (ROOT / "docs/decisions.md").read_text(), re.M
 )
 
-ROWS = {"plan", "simulate", "launch", "torchrun", "checkpoint", "resume", "stop", "report", "options"}
+ROWS = {
+    "plan of one step", "steps of material that a run draws", "simulate", "launch", "torchrun", "checkpoint", "resume",
+    "coins that a resumed run has again", "stop", "report", "options",
+}  # fmt: skip
 RUNS = {
     "launch", "launched", "simulate", "simulation", "torchrun", "rehearse", "plan_of", "prepare", "prepared", "resume",
     "checkpoint", "stoppable", "forget_all", "Launch", "Processes", "Simulation", "Checkpoint", "Keep", "Task", "Stop",

@@ -28,8 +28,8 @@ from mpc.session import Session
 
 from ...run.program import Arrays, Counted, Desk, Ended, Facts, Player, Program, Role, fingerprint
 from .clients import customer, owner
+from .dealt_coins import own_coins, replayed
 from .player import HiddenArms, ShownArms
-from .replay import own_coins, replayed
 from .settings import Settings
 from .shown import CUSTOMER, OWNER
 

@@ -22,7 +22,7 @@ from mpc.errors import ConfigError
 from mpc.files import append, flush_folder, open_log, write_whole
 from mpc.ledger import Entry, Ledger
 
-from ...run.kept import chained, key_of
+from ...run.tagged_file import chained, key_of
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from mpc.prg import Prg, fresh_key
 from mpc.session import Session
 
 from ...run.checkpoint import Checkpoint, checkpoint_at, checkpoints
-from ...run.kept import prepare
+from ...run.tagged_file import prepare
 from ..settings import Settings
 from .calls import said_by_all
 from .decisions import Holdings, OpenDecision

@@ -23,9 +23,9 @@ from mpc.session import Session
 from mpc.share import Share
 
 from ...run.seeded_dealer import MeteredDealer
+from ..dealt_coins import choices
 from ..player import share_contexts, split
 from ..program import PAYER, PULLER, State
-from ..replay import choices
 from ..settings import Settings
 from . import fitting
 from .arguments import ArgumentError, check_arms

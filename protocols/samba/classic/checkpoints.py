@@ -22,7 +22,7 @@ from mpc.errors import ConfigError
 
 from ...run.checkpoint import Checkpoint, checkpoint_at, checkpoints, forget_all, forget_beyond
 from ...run.folder import RUN, Keep, check_free
-from ...run.kept import read_kept, write_kept
+from ...run.tagged_file import read_kept, write_kept
 from ..owners import Owners
 from .messages import Spec, owners_name
 

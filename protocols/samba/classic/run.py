@@ -22,7 +22,7 @@ from ...published.participant import launched
 from ...published.sealing import fresh_key
 from ...run.exits import say
 from ...run.folder import OF_LAUNCHER, Keep
-from ...run.kept import put_back
+from ...run.tagged_file import put_back
 from ..owners import LocalPolicy, require_local
 from .cast import PUBLISHED, cast_of
 from .checkpoints import OwnersKept, RunKept, home_of

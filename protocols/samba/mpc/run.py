@@ -16,8 +16,8 @@ from mpc.session import Session
 
 from ...run.program import Arrays, Counted, Desk, Ended, Facts, Program, Role, fingerprint
 from .clients import Host, customer, host, inputs
+from .dealt_coins import DealtCoins
 from .program import CUSTOMER, Parties
-from .replay import DealtCoins
 from .settings import Settings
 
 Watch = Callable[[int], None]

@@ -18,9 +18,9 @@ from mpc.rounds import Rounds
 from mpc.share import Share
 from protocols.ppcb import clients
 from protocols.ppcb.clients import pulled
+from protocols.ppcb.dealt_coins import choices
 from protocols.ppcb.player import Play
 from protocols.ppcb.program import PAYER, PULLER, Decision, State, decide, learn
-from protocols.ppcb.replay import choices
 from protocols.ppcb.run import Bandit, Owners, Run, twin_of
 from protocols.ppcb.settings import Settings
 from protocols.run import folder

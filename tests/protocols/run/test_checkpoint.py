@@ -14,7 +14,7 @@ import pytest
 
 from mpc import ConfigError
 from protocols.run.checkpoint import Checkpoint, checkpoint_at, checkpoints, common, forget_all
-from protocols.run.kept import HOME_KEY, write_kept
+from protocols.run.tagged_file import HOME_KEY, write_kept
 
 DAMAGED = "is damaged, .*: delete it, an earlier one may be beside it"
 

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from mpc import ConfigError
-from protocols.run.kept import HOME_KEY, key_of, write_kept
 from protocols.run.notes import Notes, beyond, note_again
+from protocols.run.tagged_file import HOME_KEY, key_of, write_kept
 
 
 @pytest.mark.parametrize(

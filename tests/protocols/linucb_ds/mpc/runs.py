@@ -15,9 +15,9 @@ from bandits.oful import OFUL, Confidence
 from bandits.spectral import neighbour_graph, spectral_problem
 from mpc.share import Share
 from offline import Plan
+from protocols.linucb_ds.mpc.dealt_coins import replayed
 from protocols.linucb_ds.mpc.hidden import HiddenState
 from protocols.linucb_ds.mpc.player import HiddenArms
-from protocols.linucb_ds.mpc.replay import replayed
 from protocols.linucb_ds.mpc.run import Outsourced, Run, pulled
 from protocols.linucb_ds.mpc.settings import Settings
 from protocols.run import simulate as run_simulate

@@ -17,8 +17,8 @@ from mpc.correlations import layout
 from mpc.ledger import Entry
 from mpc.rounds import Request
 from protocols.linucb_ds.attacks import HiddenView
+from protocols.linucb_ds.mpc.dealt_coins import own_coins
 from protocols.linucb_ds.mpc.player import HiddenArms
-from protocols.linucb_ds.mpc.replay import own_coins
 from protocols.linucb_ds.mpc.run import Run
 from protocols.linucb_ds.mpc.settings import Settings
 from protocols.run.simulate import Simulation

@@ -11,7 +11,7 @@ from bandits.coins import Noise
 from bandits.fixed_point import play_fixed, precision, rounded
 from bandits.linear_problem import LinearProblem
 from bandits.oful import OFUL, play
-from protocols.linucb_ds.mpc.replay import replayed
+from protocols.linucb_ds.mpc.dealt_coins import replayed
 from protocols.linucb_ds.mpc.run import Reference, Run, pulled
 from protocols.linucb_ds.mpc.settings import Settings
 

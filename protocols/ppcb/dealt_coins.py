@@ -1,4 +1,4 @@
-"""The coins of a run, dealt once more in the clear with the key in `Ended.coins`: the plaintext twin replays them.
+"""The coins of a run, dealt once more in the clear with the key in `Ended.coins`; `run` plays the twin with them.
 
 For experiments on one machine.  The coins decide which arms an epsilon-greedy run explores.  Whoever has a dealer's
 coin key can tell exploring steps from greedy ones, so nobody but the dealer of a real run has it.
