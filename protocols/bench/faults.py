@@ -141,7 +141,8 @@ def _cells(group: Sequence[Trial]) -> list[str]:
     codes = Counter(trial.exit_code for trial in group if trial.ended)
     ways = Counter(("refused, then " if trial.refused else "") + trial.resumed for trial in group)
     return [
-        str(len(group)), str(sum(not t.ended for t in group)), str(sum(len(t.orphans) for t in group)),
+        str(len(group)), str(sum(t.seconds_to_end > 0 and not t.ended for t in group)),
+        str(sum(len(t.orphans) for t in group)),
         str(sum(not t.same and t.resumed != "no" for t in group)), str(sum(t.drawn_twice for t in group)),
         f"{sum(t.named for t in harmed)} of {len(harmed)}",
         ", ".join(f"{code}: {count}" for code, count in sorted(codes.items(), key=str)),

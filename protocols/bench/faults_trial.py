@@ -28,8 +28,8 @@ from .faults_kinds import Fault, Hits, can_mount, disk_of_its_own, mend, put
 from .faults_processes import Launched, Process, processes
 
 _GOLDEN = 0.6180339887498949  # numbers that go on by it spread evenly, however many there are
-_EARLIER = 0.7  # of the moment, where the run had ended before it; so often:
-_ATTEMPTS = 4
+_EARLIER = 0.5  # of the moment, where the run had ended before it; so often:
+_ATTEMPTS = 5
 _PATIENT = 60.0  # --timeout of the runs that are to finish, so that other work on the machine does not end them
 _LONGEST = 300.0  # seconds that an undisturbed run may take
 _SAID = 4000  # characters that are kept of what a launch said
