@@ -77,6 +77,13 @@ def test_indices_are_within_the_stated_precision(problem: LinearProblem) -> None
         assert apart <= precision(exact, scales)
 
 
+def test_the_precision_is_half_a_unit_of_each_rounding() -> None:
+    """By hand: abs(theta) sums to 3, the map is rounded to 2^-6 and an index to 2^-8; float64 loses 1e-9 itself."""
+    arms, theta = np.eye(2), np.array([1.0, -2.0])
+    problem = LinearProblem(arms, theta, Confidence.of(arms, theta))
+    assert precision(problem, Scales(10, 2, 6)) == pytest.approx(3 / 128 + 1 / 512, abs=2e-9)
+
+
 def test_the_map_is_the_inverse() -> None:
     problem = linucb(4, 7)
     public = PublicMap(problem.arms, problem.exploration, 50)

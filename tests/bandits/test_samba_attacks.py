@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from bandits.attacks.samba_comp import Look, as_answered, blind_total, pursuit_mask, recover, score
+from bandits.attacks.samba_comp import Look, _mixed, as_answered, blind_total, pursuit_mask, recover, score
 from bandits.attacks.samba_node import guess_pulls
 from bandits.samba import BernoulliArms, SambaError, SeededCoins, Seeds, by_name
 from bandits.samba.coins import CommonCoins, PointCoins
@@ -210,3 +210,11 @@ def test_a_guesser_learns_from_bits_that_tell() -> None:
     seen = seen & ~np.uint64(2) | (np.arange(4) == pulled[:, None]).astype(np.uint64) << np.uint64(1)
     found = guess_pulls(seen, pulled)
     assert found.trained > 230 and found.largest < 130
+
+
+def test_games_are_mixed_by_the_permutation_that_is_named() -> None:
+    """MurmurHash3's last step, by its published values at 0 and 1; a permutation where only the highest bit differs."""
+    assert [int(word) for word in _mixed(np.arange(2, dtype=np.uint64))] == [0, 0xB456BCFC34C2CB2C]
+    words = np.arange(1000, dtype=np.uint64)
+    both = np.concatenate([words, words ^ np.uint64(1 << 63)])
+    assert len(set(_mixed(both).tolist())) == 2000
