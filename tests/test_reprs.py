@@ -42,9 +42,9 @@ def fields(kind: ast.ClassDef) -> Iterator[str]:
     if any(isinstance(part, ast.FunctionDef) and part.name == "__repr__" for part in kind.body):
         return
     for part in kind.body:
-        if isinstance(part, ast.AnnAssign) and names(part.annotation) & SECRETS:
-            if "repr=False" not in ast.unparse(part):
-                yield f"{kind.name}.{ast.unparse(part.target)}"
+        secret = isinstance(part, ast.AnnAssign) and names(part.annotation) & SECRETS
+        if isinstance(part, ast.AnnAssign) and secret and "repr=False" not in ast.unparse(part):
+            yield f"{kind.name}.{ast.unparse(part.target)}"
 
 
 def names(*trees: ast.AST) -> set[str]:
