@@ -60,7 +60,7 @@ class Dealer:
 
     def _run(self) -> None:
         try:
-            self.channels = await_parties(self.plan.parties, self.listener, KEYS[DEALER_NODE], timeout=10)
+            self.channels = dict(await_parties(self.plan.parties, self.listener, KEYS[DEALER_NODE], timeout=10))
             for party, channel in self.channels.items():
                 channel.send = self._noting(party, channel.send)  # type: ignore[method-assign]
             serve(self.plan, self.channels, blocks=self.blocks, block_steps=self.block_steps, progress=self._progress)
@@ -439,7 +439,7 @@ def test_nobody_waits_for_a_dealer_that_is_not_there() -> None:
     with pytest.raises(PeerLost, match=rf"the dealer.* at 127.0.0.1:{address[1]} did not answer: is it started"):
         call_dealer(0, address, KEYS[0], timeout=0.1)
     with listen() as listener, pytest.raises(PeerLost, match="did not call"):
-        await_parties(2, listener, KEYS[DEALER_NODE], timeout=0.1)
+        dict(await_parties(2, listener, KEYS[DEALER_NODE], timeout=0.1))
 
 
 def test_keys_are_not_shown_and_not_pickled() -> None:
