@@ -10,7 +10,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, TypeVar
 
-from bandits.environments import DATA_SETS, Environment
+from bandits.environments import DATA_SETS, Environment, synthetic_linear
 from mpc.errors import ConfigError
 
 from ..run.folder import Keep, notes_in
@@ -198,6 +198,8 @@ def _chosen(kind: type[_E], name: str, flag: str) -> _E:
 
 def _environment(options: Namespace) -> Environment:
     """The data set; says so where it takes a while."""
+    if options.data == "synthetic":
+        return synthetic_linear(options.arms, options.dim)
     from bandits.data import DataError, load  # scikit-learn takes a second to import, and no other command needs it
 
     note = threading.Timer(_LONG, _say, [f"loading {options.data}: PCA and K-means"])
