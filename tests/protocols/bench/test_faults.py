@@ -19,7 +19,7 @@ from ..harness import ROOT
 def _campaign(log: Path, *words: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "protocols.bench.faults", "--system", "linucb-ds mpc", "--timeout", "30"]
     return subprocess.run(
-        [*command, "--jobs", "2", "--log", str(log), *words],
+        [*command, "--jobs", "2", "--forked", "--log", str(log), *words],
         capture_output=True, text=True, timeout=500, cwd=ROOT, check=False,
     )  # fmt: skip
 
