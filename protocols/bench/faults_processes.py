@@ -113,8 +113,10 @@ class Launched:
         self._process: Forked | subprocess.Popen[bytes]
         self._started = time.monotonic()
         if loaded is not None:
-            said = [str((scratch / name).absolute()) for name in ("stdout", "stderr", "ended")]
-            self._process = loaded.launch(Request([str(self._blamed), *words], environment, *said))
+            said = [(scratch / name).absolute() for name in ("stdout", "stderr", "ended")]
+            for file in said[:2]:
+                file.touch()
+            self._process = loaded.launch(Request([str(self._blamed), *words], environment, *map(str, said)))
             return
         plain = [*([] if words[0].endswith(".py") else ["-m", "protocols"]), *words]
         command = ["-m", "protocols.bench.faults_told", str(self._blamed), *words] if told else plain

@@ -191,7 +191,8 @@ class _Scene:
             trial.seconds_to_end, trial.exit_code = round(launched.seconds - struck, 2), launched.code
             trial.orphans = launched.orphans(self.case.nodes) if trial.ended else []
             trial.said = launched.said()
-            if "KeyboardInterrupt" in trial.said and "protocols" not in trial.said:
+            own = re.sub("protocols.bench.faults_", "", trial.said)
+            if "KeyboardInterrupt" in own and "protocols" not in own:
                 return 0.0  # Python had not read the first line of the program
             killed = signal.SIGKILL in fault.signals and role is None
             trial.litter = [] if killed or not trial.ended else launched.litter()
