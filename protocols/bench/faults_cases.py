@@ -146,39 +146,39 @@ def _sum(run: Result, other: Result, key: str = "cumulative_reward") -> str:
 
 
 _BANDIT = "--data synthetic --arms 3 --dim 4 --parties 2"
-_PLANNED = "--arms 3 --dim 4 --parties 2 --steps 100"
-_SAMBA = "--parties 2 --hosts 1 --budget 150 --checkpoint-every 15"
+_PLANNED = "--arms 3 --dim 4 --parties 2 --steps 60"
+_SAMBA = "--parties 2 --hosts 1 --budget 90 --checkpoint-every 9"
 _LINEAR = "--dim 3 --arms 5"
-_HELBA = "--parties 2 --steps 40"
+_HELBA = "--parties 2 --steps 24"
 _CLIENTS = (*PARTIES, "puller", "payer")
 _OUTSOURCED = (*PARTIES, "DO", "DC")
 _HOSTED = (*PARTIES, "owners 0 to 1", "DC")
 _BIDDERS = ("bidder 0", "bidder 1", "seller", "regulator")
 CASES = (
-    Case("ppcb", "recast", f"ppcb {_BANDIT} --steps 100 --checkpoint-every 10", _CLIENTS, _beside_twin),
-    Case("ppcb", "material", f"ppcb {_BANDIT} --steps 100 --checkpoint-every 10", _CLIENTS, _beside_rewards,
-         (f"plan ppcb {_PLANNED}", 100)),
-    Case("ppcb", "published", f"ppcb {_BANDIT} --variant published --steps 40 --checkpoint-every 4", _CLIENTS,
+    Case("ppcb", "recast", f"ppcb {_BANDIT} --steps 60 --checkpoint-every 6", _CLIENTS, _beside_twin),
+    Case("ppcb", "material", f"ppcb {_BANDIT} --steps 60 --checkpoint-every 6", _CLIENTS, _beside_rewards,
+         (f"plan ppcb {_PLANNED}", 60)),
+    Case("ppcb", "published", f"ppcb {_BANDIT} --variant published --steps 20 --checkpoint-every 2", _CLIENTS,
          _beside_twin),
-    Case("samba", "classic", "samba --mode classic --bits 1024 --budget 150 --checkpoint-every 15",
+    Case("samba", "classic", "samba --mode classic --bits 1024 --budget 90 --checkpoint-every 9",
          ("Controller", "Comp", "DC", *_OWNERS), _beside_policy_and_sum),
     Case("samba", "mpc", f"samba --mode mpc {_SAMBA}", _HOSTED, _beside_policy),
-    Case("linucb-ds", "classic", f"linucb-ds {_LINEAR} --mode classic --bits 1024 --budget 150",
+    Case("linucb-ds", "classic", f"linucb-ds {_LINEAR} --mode classic --bits 1024 --budget 90",
          ("P", "Comp", "DO", "DC"), _beside_arms),
-    Case("linucb-ds", "mpc", f"linucb-ds {_LINEAR} --mode mpc --budget 150 --checkpoint-every 15", _OUTSOURCED,
+    Case("linucb-ds", "mpc", f"linucb-ds {_LINEAR} --mode mpc --budget 90 --checkpoint-every 9", _OUTSOURCED,
          _beside_arms),
-    Case("linucb-ds", "mpc material", f"linucb-ds {_LINEAR} --mode mpc --budget 150 --checkpoint-every 15", _OUTSOURCED,
-         _beside_arms, (f"plan linucb-ds {_LINEAR} --budget 150", 150)),
-    Case("linucb-ds", "mpc hidden", f"linucb-ds {_LINEAR} --mode mpc --hide-arms --budget 60 --checkpoint-every 6",
+    Case("linucb-ds", "mpc material", f"linucb-ds {_LINEAR} --mode mpc --budget 90 --checkpoint-every 9", _OUTSOURCED,
+         _beside_arms, (f"plan linucb-ds {_LINEAR} --budget 90", 90)),
+    Case("linucb-ds", "mpc hidden", f"linucb-ds {_LINEAR} --mode mpc --hide-arms --budget 40 --checkpoint-every 4",
          _OUTSOURCED, _beside_sum),
-    Case("spectralucb-ds", "mpc", "spectralucb-ds --dim 3 --arms 12 --mode mpc --budget 60 --checkpoint-every 6",
+    Case("spectralucb-ds", "mpc", "spectralucb-ds --dim 3 --arms 12 --mode mpc --budget 40 --checkpoint-every 4",
          _OUTSOURCED, _beside_arms),
-    Case("helba", "dealer", f"helba {_HELBA} --checkpoint-every 4", (*PARTIES, "user"), _beside_regret),
-    Case("helba", "material", f"helba {_HELBA} --checkpoint-every 4", (*PARTIES, "user"), _beside_regret,
-         (f"plan helba {_HELBA}", 40)),
-    Case("argmax", "dealer", "argmax --parties 2 --steps 100", PARTIES, _beside_all, keeps=False),
-    Case("argmax", "material", "argmax --parties 2 --steps 100", PARTIES, _beside_all, ("plan argmax --parties 2", 100),
+    Case("helba", "dealer", f"helba {_HELBA} --checkpoint-every 3", (*PARTIES, "user"), _beside_regret),
+    Case("helba", "material", f"helba {_HELBA} --checkpoint-every 3", (*PARTIES, "user"), _beside_regret,
+         (f"plan helba {_HELBA}", 24)),
+    Case("argmax", "dealer", "argmax --parties 2 --steps 60", PARTIES, _beside_all, keeps=False),
+    Case("argmax", "material", "argmax --parties 2 --steps 60", PARTIES, _beside_all, ("plan argmax --parties 2", 60),
          keeps=False),
-    Case("auction", "script", "auction --items 100 --bidders 2 --checkpoint-every 10", (*PARTIES, *_BIDDERS),
+    Case("auction", "script", "auction --items 50 --bidders 2 --checkpoint-every 5", (*PARTIES, *_BIDDERS),
          _beside_all, script="examples/auction.py"),
 )  # fmt: skip

@@ -198,17 +198,17 @@ class _Scene:
             trial.litter = [] if killed or not trial.ended else launched.litter()
             result = _result(launched, self.disk)
         self._judge_end(launched, role, result)
-        claims = self._claims()
+        claims = left = self._claims()
         if fault.hits is Hits.FOLDER:
             mend(self.disk)
         if fault.hits is Hits.KEPT:
-            result = self._damaged()
+            result, left = self._damaged(claims)
         trial.harmed = result is None or fault.hits is Hits.KEPT
         if result is None:
             result = self._go_on()
         elif not trial.harmed:
             trial.resumed = "unharmed"
-        self._judge_result(result, claims)
+        self._judge_result(result, claims, left)
         return None
 
     def _launched(self, name: str, timeout: float, *more: str, told: bool = False) -> Launched:
@@ -239,22 +239,26 @@ class _Scene:
                 return None
         return None
 
-    def _damaged(self) -> Result | None:
-        """Harm one file of those that were kept; a run that goes on refuses it, or does without."""
+    def _damaged(self, claims: dict[str, bytes]) -> tuple[Result | None, dict[str, bytes]]:
+        """Harm one file of those that were kept; a run that goes on refuses it, or does without.
+
+        Gives what that run ended with, and what was left of the claims where it went on.
+        """
         homes = [self.disk / "out" / "checkpoints", self.disk / "material"]
         groups = [[file for file in sorted(home.rglob("*")) if _counts(file)] for home in homes]
         assert self.fault.harm is not None
         file = self.dice.choice(self.dice.choice([files for files in groups if files]))
         raw, self.trial.file = file.read_bytes(), str(file.relative_to(self.disk))
         self.fault.harm(file, self.dice)
+        left = self._claims()
         result, self.trial.refused, how = self._again("damaged", "--resume")
         if result is not None:
             self.trial.resumed = "went on in spite"
-            return result
+            return result, left
         if not self.trial.refused:
             self.trial.wrong.append(how)
         put(file, raw)
-        return None
+        return None, claims
 
     def _has_kept(self, launched: Launched) -> bool:
         """Wait until all have kept something, where the moment counts from then; False where the run ended before."""
@@ -298,8 +302,13 @@ class _Scene:
         trial.wrong += [what for what, wrong in found.items() if wrong]
         trial.litter, trial.said = [], trial.said[-_SAID:]
 
-    def _judge_result(self, result: Result | None, claims: Mapping[str, bytes]) -> None:
-        """Whether all came to the undisturbed run's end, nothing is left, and nothing was drawn twice."""
+    def _judge_result(
+        self, result: Result | None, claims: Mapping[str, bytes], left: Mapping[str, bytes]
+    ) -> None:  # fmt: skip
+        """Whether all came to the undisturbed run's end, nothing is left, and nothing was drawn twice.
+
+        claims: when the first run had ended.  left: of them, by what was done to the files since.
+        """
         trial = self.trial
         if result is not None:
             differs = self.case.same(result, self.beside.result)
@@ -307,15 +316,22 @@ class _Scene:
             trial.wrong += [f"WRONG RESULT: {differs}"] if differs else []
         if trial.litter:
             trial.wrong.append(f"files left in the end: {', '.join(trial.litter)}")
-        trial.drawn_twice = sum(claimed_twice(claims.get(store, b""), raw) for store, raw in self._claims().items())
+        trial.drawn_twice = sum(
+            claimed_twice(claims.get(store, b""), raw, left.get(store, b"")) for store, raw in self._claims().items()
+        )
         if trial.drawn_twice:
             trial.wrong.append(f"{trial.drawn_twice} blocks of material claimed twice")
 
 
-def claimed_twice(before: bytes, after: bytes) -> int:
-    """Claims of a block that was claimed already, and 1 where the log of claims is not the one before and more."""
-    blocks = Counter(block for block, used_up, _ in _CLAIM.iter_unpack(_whole(after)) if not used_up)
-    return sum(blocks.values()) - len(blocks) + (not after.startswith(_whole(before)))
+def claimed_twice(before: bytes, after: bytes, left: bytes | None = None) -> int:
+    """Claims of a block that was claimed already, and 1 where the log of claims is not the one before and more.
+
+    left: what was left of the one before, where it was damaged; what it claimed counts all the same.
+    """
+    kept = _whole(before if left is None else left)
+    claims = _CLAIM.iter_unpack(_whole(before) + _whole(after)[len(kept) :])
+    blocks = Counter(block for block, used_up, _ in claims if not used_up)
+    return sum(blocks.values()) - len(blocks) + (not after.startswith(kept))
 
 
 def _whole(raw: bytes) -> bytes:

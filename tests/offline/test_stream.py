@@ -27,7 +27,7 @@ from mpc.net.channel import Channel, await_parties, call_dealer, listen
 from mpc.net.frames import DEALER_NODE
 from mpc.session import Session
 from offline import InProcessDealer, Plan, Store, StoreSource, StreamSource, deal, serve
-from tests.parties.threads import KEYS
+from tests.parties.threads import KEYS, side_by_side
 
 HELLO_BYTES = 16 + 16 + 16 + 8 + 8 + 2 + 2
 FIRST, SECOND = step_plan(2).items
@@ -431,6 +431,26 @@ def test_a_dealer_needs_all_parties_and_something_to_deal() -> None:
     ends = [pair() for _ in range(2)]
     with pytest.raises(ConfigError, match="draws nothing"):
         serve(Plan("idle", 2, ()), {p: ours for p, (ours, _, _) in enumerate(ends)}, blocks=1)
+
+
+def test_a_party_is_greeted_though_another_has_not_called() -> None:
+    """So it goes on to where the parties meet, and misses the other there: the dealer is not to blame."""
+    plan, greeted = step_plan(2), threading.Event()
+
+    def party() -> int:
+        source = StreamSource(plan, call_dealer(1, address, KEYS[1], 20), party=1, timeout=20)
+        greeted.set()
+        return source.party
+
+    def calling() -> Iterator[tuple[int, Channel]]:
+        yield next(await_parties(2, listener, KEYS[DEALER_NODE], timeout=20))
+        raise PeerLost("party 0 did not call", peer=0) if greeted.wait(20) else ConfigError("party 1 waits in vain")
+
+    with listen() as listener:
+        address = listener.getsockname()
+        dealer, one = side_by_side(lambda: serve(plan, calling(), blocks=1), party)
+    assert isinstance(dealer.error, PeerLost), dealer.error
+    assert one.value == 1
 
 
 def test_nobody_waits_for_a_dealer_that_is_not_there() -> None:

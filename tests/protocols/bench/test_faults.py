@@ -67,3 +67,6 @@ def test_a_block_that_is_claimed_twice_is_found() -> None:
     assert claimed_twice(before, claims((1, 0), (2, 0), (2, 1), (3, 0))) == 0
     assert claimed_twice(before + b"cut", claims((1, 0), (2, 0), (2, 0))) == 1
     assert claimed_twice(before, claims((1, 0), (3, 0))) == 1
+    assert claimed_twice(before, claims((3, 0)), b"") == 0
+    assert claimed_twice(before, claims((2, 0), (3, 0)), b"") == 1
+    assert claimed_twice(before, claims((1, 0), (3, 0)), claims((1, 0))) == 0
