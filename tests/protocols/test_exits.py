@@ -35,6 +35,16 @@ def test_an_end_has_a_code_and_a_line(error: BaseException, code: int, said: str
     assert capsys.readouterr().err == said
 
 
+def test_ctrl_c_on_the_way_out_says_nothing_more(capsys: Output) -> None:
+    with pytest.raises(SystemExit) as end, exit_codes():
+        try:
+            raise SystemExit(3)
+        finally:
+            raise KeyboardInterrupt
+    assert end.value.code == 3
+    assert capsys.readouterr().err == ""
+
+
 def test_what_is_nobodys_mistake_is_not_hidden() -> None:
     with pytest.raises(ValueError, match="ours"), exit_codes():
         raise ValueError("ours")
