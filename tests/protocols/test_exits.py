@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 
@@ -11,6 +12,7 @@ import pytest
 from mpc.errors import ConfigError
 from mpc.lifeline import lifeline
 from protocols.run.exits import exit_codes
+from tests.parties.processes import DEAF
 
 from .harness import LIMIT, ROOT
 
@@ -50,7 +52,10 @@ def test_what_is_nobodys_mistake_is_not_hidden() -> None:
         raise ValueError("ours")
 
 
-def test_a_command_that_is_still_loading_ends_with_its_launcher() -> None:
+@pytest.mark.parametrize(("ctrl_c", "code", "said"), [(False, 1, ""), (True, 130, "stopped\n")])
+def test_a_command_that_is_still_loading_ends_with_its_launcher_and_of_ctrl_c(
+    ctrl_c: bool, code: int, said: str
+) -> None:  # fmt: skip
     """A dealer beside a run is such a command, and loads for seconds on a busy machine."""
     loads_for_ever = (
         "import runpy, sys, time\n"
@@ -64,12 +69,16 @@ def test_a_command_that_is_still_loading_ends_with_its_launcher() -> None:
     )
     with lifeline() as (held, tied):
         process = subprocess.Popen(
-            [sys.executable, "-c", loads_for_ever], env={**os.environ, **tied}, pass_fds=[held], cwd=ROOT,
-            stdout=subprocess.PIPE, text=True,
+            [*DEAF, sys.executable, "-c", loads_for_ever], env={**os.environ, **tied}, pass_fds=[held], cwd=ROOT,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         assert process.stdout is not None and process.stdout.readline() == "loading\n"
+        if ctrl_c:
+            process.send_signal(signal.SIGINT)
+            process.wait(LIMIT)
     try:
-        assert process.wait(LIMIT) == 1
+        assert process.wait(LIMIT) == code
     finally:
         process.kill()
-        process.communicate()
+        _, complained = process.communicate()
+    assert complained == said
