@@ -31,6 +31,12 @@ _EXAMPLES = """examples:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command; a user's mistake is one line on stderr and exit code 2."""
+    with exit_codes():  # around the options as well: to make them all takes a moment
+        options = _parser().parse_args(arguments)
+        options.run(options)
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="masked",
         description="Several organisations compute on secret shares; a ledger says what each of them learned.",
@@ -44,6 +50,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
     offline.register(commands)
     privacy.register(commands)
     attack.register(commands, (kind.register for kind in (attack_linucb, attack_membership, attack_samba)))
-    options = parser.parse_args(arguments)
-    with exit_codes():
-        options.run(options)
+    return parser

@@ -114,6 +114,12 @@ def register(system: System, run: Any, launch_: Any) -> None:
 
 def main(system: System, arguments: Sequence[str] | None = None) -> None:
     """A command line of one program, `SCRIPT run|launch|plan NAME`, as `masked` has it for its own programs."""
+    with exit_codes():
+        options = _parser_of(system).parse_args(arguments)
+        options.run(options)
+
+
+def _parser_of(system: System) -> ArgumentParser:
     parser = ArgumentParser(description=system.summary)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     run, launch_, plan = (
@@ -122,9 +128,7 @@ def main(system: System, arguments: Sequence[str] | None = None) -> None:
     )
     register(system, run, launch_)
     add_plan(plan, system.name, partial(planned, system), add=partial(add_problem, system))
-    with exit_codes():
-        options = parser.parse_args(arguments)
-        options.run(options)
+    return parser
 
 
 def add_problem(system: System, parser: ArgumentParser) -> None:

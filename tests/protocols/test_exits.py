@@ -52,27 +52,36 @@ def test_what_is_nobodys_mistake_is_not_hidden() -> None:
         raise ValueError("ours")
 
 
+_WAITS = """
+import argparse, runpy, sys, time
+def wait(*_, **__):
+    print('waits', flush=True)
+    time.sleep(1000)
+"""
+_MOMENTS = {
+    "loading": """
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        return wait() if name == 'protocols.cli' else None
+sys.meta_path.insert(0, Finder())
+""",
+    "making its options": "argparse.ArgumentParser.add_subparsers = wait\n",
+}
+
+
+@pytest.mark.parametrize("moment", _MOMENTS)
 @pytest.mark.parametrize(("ctrl_c", "code", "said"), [(False, 1, ""), (True, 130, "stopped\n")])
-def test_a_command_that_is_still_loading_ends_with_its_launcher_and_of_ctrl_c(
-    ctrl_c: bool, code: int, said: str
+def test_a_command_that_does_nothing_yet_ends_with_its_launcher_and_of_ctrl_c(
+    ctrl_c: bool, code: int, said: str, moment: str
 ) -> None:  # fmt: skip
     """A dealer beside a run is such a command, and loads for seconds on a busy machine."""
-    loads_for_ever = (
-        "import runpy, sys, time\n"
-        "class Finder:\n"
-        "    def find_spec(self, name, path=None, target=None):\n"
-        "        if name == 'protocols.cli':\n"
-        "            print('loading', flush=True)\n"
-        "            time.sleep(1000)\n"
-        "sys.meta_path.insert(0, Finder())\n"
-        "runpy.run_module('protocols', run_name='__main__')\n"
-    )
+    waits = f"{_WAITS}{_MOMENTS[moment]}runpy.run_module('protocols', run_name='__main__')\n"
     with lifeline() as (held, tied):
         process = subprocess.Popen(
-            [*DEAF, sys.executable, "-c", loads_for_ever], env={**os.environ, **tied}, pass_fds=[held], cwd=ROOT,
+            [*DEAF, sys.executable, "-c", waits], env={**os.environ, **tied}, pass_fds=[held], cwd=ROOT,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
-        assert process.stdout is not None and process.stdout.readline() == "loading\n"
+        assert process.stdout is not None and process.stdout.readline() == "waits\n"
         if ctrl_c:
             process.send_signal(signal.SIGINT)
             process.wait(LIMIT)
