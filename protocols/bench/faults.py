@@ -193,7 +193,7 @@ def _options() -> argparse.Namespace:
         "--log", type=Path, help="append each trial as a line of JSON; those that it has are not played"
     )
     parser.add_argument("--table", type=Path, help="write the table to this file as well")
-    parser.add_argument("--json", type=Path, help="write every trial, with what was said, to this file")
+    parser.add_argument("--json", type=Path, help="write every trial to this file; what was said is in --log")
     return parser.parse_args()
 
 
@@ -223,7 +223,8 @@ def _played(options: argparse.Namespace) -> list[Trial]:
         if options.table is not None:
             options.table.write_text(table(found) + "\n")
         if options.json is not None:
-            options.json.write_text(json.dumps([asdict(trial) for trial in found], indent=1) + "\n")
+            told = [{name: value for name, value in asdict(trial).items() if name != "said"} for trial in found]
+            options.json.write_text(json.dumps(told, indent=1) + "\n")
     return found
 
 

@@ -37,6 +37,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from mpc.lifeline import to_the_end
+
 REGISTER = "FAULTS_REGISTER"
 MARK, PLACE = "FAULTS_MARK", "MASKED_PLACE"
 _ROOMS = ("mpc", "offline", "bandits", "protocols")
@@ -145,8 +147,9 @@ class _Forking(subprocess.Popen[Any]):
         module, *words = args[list(args).index("-m") + 1 :]
         sys.stdout.flush()
         sys.stderr.flush()
-        if not (pid := os.fork()):
-            _end_as(lambda: _become(env, streams, pass_fds, [module, *words], lambda: _run_module(module)))
+        with to_the_end():  # what a handler raises in a hook of Python's own around a fork would be lost
+            if not (pid := os.fork()):
+                _end_as(lambda: _become(env, streams, pass_fds, [module, *words], lambda: _run_module(module)))
         self.pid, self._child_created = pid, True
         self._close_pipe_fds(p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite)  # type: ignore[attr-defined]
 
