@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from mpc.errors import DEALER, ConfigError, ProcessFailed
 from protocols.bench.faults import logged, table
 from protocols.bench.faults_told import blamed
@@ -24,6 +26,7 @@ def _campaign(log: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
+@pytest.mark.timeout(550)  # on a busy machine it takes minutes to load all modules
 def test_a_run_that_was_hit_says_so_once_and_goes_on_to_the_same_end(tmp_path: Path) -> None:
     log, faults = tmp_path / "faults.jsonl", ("--fault", "kill9", "ctrl-c-twice", "flip")
     done = _campaign(log, *faults)
