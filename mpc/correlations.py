@@ -20,6 +20,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from .chunks import Cut, cut
 from .curves import Curve, Table
 from .ring import Bilinear, dtype_for
 
@@ -263,36 +264,35 @@ class LineMask(Correlation):
 
 @dataclass(frozen=True)
 class SignTables(Correlation):
-    """r uniform in Z_2^width and the three levels of tables that turn the public z = d + r into the sign of d.
+    """r uniform in Z_2^width and three levels of tables that turn the public z = d + r into [d < 0] mod 2^ring.
 
-    chunks[g, j]: for the four bytes k of group g, ([j < r_k], [j = r_k]) in bits 2k and 2k + 1, masked.
-    groups[j]: from four opened pairs to the group's pair, masked; entries j and j + 128 share a byte.
-    last: from the groups' pairs to r's top bit XOR the borrow, an additive share.
+    masks: of the chunks' pairs of opened bits and, above them, of the groups'.
+    chunks[k]: for the 4 bits r_k of chunk k, 2^(r_k + 1) - 1: bit z says whether z <= r_k.
+    words: the coefficients of the groups' polynomials, functions of the chunks' masks.
+    last: tables that turn the groups' bits into r's top bit XOR the borrow, functions of their masks and that bit.
 
     From:  docs/protocol-book.md, Sign and comparison.
     """
 
     shape: Shape
     width: int
+    ring: int = 64
 
     @property
-    def group_count(self) -> int:
-        """Groups of four bytes below the top bit: 1 up to width 33, else 2."""
-        return 1 if self.width <= 33 else 2
-
-    @property
-    def last_bits(self) -> int:
-        """What the last table is indexed by: less and equal of the upper group, less of the lower."""
-        return 2 * self.group_count - 1
+    def cut(self) -> Cut:
+        """How the bits below the top one are joined."""
+        return cut(self.width, self.ring)
 
     def free(self) -> tuple[Field, ...]:
-        return (Field("r", self.shape, self.width),)
+        masks = self.cut.pair_bits + self.cut.verdict_bits
+        return Field("r", self.shape, self.width), Field("masks", self.shape, masks, xor=True)
 
     def dealt(self) -> tuple[Field, ...]:
+        words = self.cut.coefficient_words
         return (
-            Field("chunks", (*self.shape, self.group_count, 256), 8, xor=True),
-            Field("groups", (*self.shape, 128), 8, xor=True),
-            Field("last", (*self.shape, 1 << self.last_bits)),
+            Field("chunks", (self.cut.chunks, *self.shape), 16, xor=True),
+            *(Field(f"words{i}", self.shape, bits, xor=True) for i, bits in enumerate(words)),
+            Field("last", (self.cut.readings, *self.shape), self.ring),
         )
 
 

@@ -24,7 +24,7 @@ from mpc.ring import Bilinear
 
 from .dealer import InProcessDealer
 
-_FORMAT = "masked-bandits plan 1"
+_FORMAT = "masked-bandits plan 2"
 
 
 class Recorder(InProcessDealer):

@@ -26,6 +26,7 @@ from .sign import (
     is_negative,
     is_zero,
     less,
+    lift,
     sign_by_circuit,
     sign_by_tables,
 )
@@ -34,7 +35,7 @@ from .truncate import round_off, rounding_items, truncate, truncate_published, t
 __all__ = [
     "Compare", "Keys", "Levels", "Lines", "add_binary", "argmax", "argmax_published", "argmax_tournament", "bilinear",
     "bit_to_arithmetic", "concat", "conjunction", "curve", "draw", "einsum", "equal", "exponential",
-    "exponential_table", "inverse", "is_negative", "is_zero", "less", "lookup", "matmul", "max_value",
+    "exponential_table", "inverse", "is_negative", "is_zero", "less", "lift", "lookup", "matmul", "max_value",
     "newton_reciprocal", "outer", "product", "reciprocal", "reciprocal_newton", "reciprocal_published", "replaced",
     "round_off", "rounding_items", "scatter", "sign_by_circuit", "sign_by_tables", "square", "square_root",
     "square_root_helba", "square_root_levelled", "square_root_newton", "stack", "to_arithmetic", "to_binary",

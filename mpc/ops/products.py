@@ -30,7 +30,7 @@ def bilinear(session: Session, op: Bilinear, x: Share, y: Share) -> Rounds[Share
     """
     scale = _scale(x, y)
     a, b, c = session.draw(ProductMask(op, x.shape, y.shape))
-    d, e = yield Open(x.words - a), Open(y.words - b)
+    d, e = yield Open(x.wide() - a), Open(y.wide() - b)
     a_d = session.plus(a, d)
     z = c + op.hosted(d, b, x_hosted=False, y_hosted=True) + op.hosted(a_d, e, x_hosted=True, y_hosted=False)
     return Share(session, z, scale)
@@ -73,7 +73,7 @@ def square(session: Session, x: Share) -> Rounds[Share]:
     """
     scale = _scale(x, x)
     a, c = session.draw(SquareMask(x.shape))
-    d = yield Open(x.words - a)
+    d = yield Open(x.wide() - a)
     return Share(session, session.plus(c + (d + d) * a, d * d), scale)
 
 
