@@ -112,9 +112,7 @@ def _(item: kinds.SignTables, rows: Rows, prg: Prg) -> Clear:
     top = (r >> r.dtype.type(item.width - 1)).astype(np.intp)
     verdicts = (masks >> masks.dtype.type(cut.pair_bits)).astype(np.intp)
     last = cut.last.take(verdicts | top << cut.verdict_bits, axis=1)
-    return tuple(
-        field.reshape(part.shape) for part, field in zip(item.dealt(), (chunks, *words, last), strict=True)
-    )
+    return tuple(field.reshape(part.shape) for part, field in zip(item.dealt(), (chunks, *words, last), strict=True))
 
 
 @dealt_words.register

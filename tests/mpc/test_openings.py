@@ -179,9 +179,7 @@ def opened_bits(program: Callable[..., Rounds[Any]], session: Any, x: Any, opens
 def test_a_comparison_opens_bits_that_are_uniform_in_pairs(width: int, parties: int, simulate: Fixture) -> None:
     """Each bit, each pair within a round and across rounds, at each secret.  Rejects at p < 1e-6, on a fixed seed."""
     opens: list[Any] = []
-    session = simulate(
-        parties, 31, listener=lambda request, _, reply: opens.append((request.bits, reply.copy()))
-    )
+    session = simulate(parties, 31, listener=lambda request, _, reply: opens.append((request.bits, reply.copy())))
     top, count = (1 << (width - 1)) - 1, 4000
     for secret in (0, -1, top // 3, -top, top):
         zero = session.share(np.zeros(count), scale=0)
@@ -197,9 +195,7 @@ def test_a_comparison_opens_bits_that_are_uniform_in_pairs(width: int, parties: 
 def test_all_that_a_comparison_opens_is_uniform_together(width: int, parties: int, simulate: Fixture) -> None:
     """The joint law of all bits of all three rounds, by chi-square.  Rejects at p < 1e-6, on a fixed seed."""
     opens: list[Any] = []
-    session = simulate(
-        parties, 32, listener=lambda request, _, reply: opens.append((request.bits, reply.copy()))
-    )
+    session = simulate(parties, 32, listener=lambda request, _, reply: opens.append((request.bits, reply.copy())))
     for secret in (0, -1, 5, -(1 << (width - 1)) + 1):
         x = session.share(np.full(60_000, secret), scale=0)
         bits = opened_bits(lambda s, d: ops.sign_by_tables(s, d, width=width, ring=8), session, x, opens)

@@ -109,9 +109,7 @@ def truth(item: SignTables, z: int, r: int) -> tuple[list[int], list[int]]:
     return pairs, verdicts
 
 
-def check_sign_tables(
-    item: SignTables, r: int, masks: int, chunks: np.ndarray, *words: int, last: np.ndarray
-) -> None:
+def check_sign_tables(item: SignTables, r: int, masks: int, chunks: np.ndarray, *words: int, last: np.ndarray) -> None:
     """Play the three levels around r and far from it; what is opened is what integers say, under its own mask."""
     cut, low = item.cut, (1 << (item.width - 1)) - 1
     assert [*chunks] == [(2 << (((r & low) >> 4 * k) & 15)) - 1 for k in range(cut.chunks)]
