@@ -141,6 +141,7 @@ def cases(*, quick: bool = False) -> list[Case]:
         ),
         Case("square", n, _uniform(-6, 6, (n,)), ops.square, np.square, 1, 0.0, peer="square"),
         Case("square-truncate", n, _uniform(-6, 6, (n,)), _square_truncated, np.square, 2, 2.0**-F, peer="square"),
+        Case("outer-square", 20, _uniform(-6, 6, (20,)), ops.outer_square, _upper_outer, 1, 0.0),
         Case(
             "matmul", side, _uniform(-1, 1, (side, side), (side, side)), ops.matmul, np.matmul, 1, 0.0, (F, F), "matmul"
         ),
@@ -258,6 +259,11 @@ def _explore(session: Session, scores: Share) -> Rounds[Share]:
 def _best_arm(scores: np.ndarray) -> np.ndarray:
     """One-hot of the largest score, whose rows have no ties."""
     return (scores == scores.max(axis=-1, keepdims=True)).astype(np.int64)
+
+
+def _upper_outer(x: np.ndarray) -> np.ndarray:
+    """x x' row after row, without what lies below the diagonal."""
+    return np.outer(x, x)[np.triu_indices(x.size)]
 
 
 def _nearest(x: np.ndarray) -> np.ndarray:

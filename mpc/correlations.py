@@ -22,7 +22,7 @@ import numpy as np
 
 from .chunks import Cut, cut
 from .curves import Curve, Table
-from .ring import Bilinear, dtype_for
+from .ring import MULTIPLY, Bilinear, dtype_for
 
 Shape = tuple[int, ...]
 
@@ -154,18 +154,19 @@ class ProductMask(Correlation):
 
 @dataclass(frozen=True)
 class SquareMask(Correlation):
-    """a uniform and c = a * a.
+    """a uniform and c = op(a, a).
 
     From:  Beaver, CRYPTO '91; docs/protocol-book.md, Products.
     """
 
     shape: Shape
+    op: Bilinear = MULTIPLY
 
     def free(self) -> tuple[Field, ...]:
         return (Field("a", self.shape),)
 
     def dealt(self) -> tuple[Field, ...]:
-        return (Field("c", self.shape),)
+        return (Field("c", self.op.shape(self.shape, self.shape)),)
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ def _(item: kinds.ProductMask, rows: Rows, prg: Prg) -> Clear:
 @dealt_words.register
 def _(item: kinds.SquareMask, rows: Rows, prg: Prg) -> Clear:
     (a,) = _clear(item, rows)
-    return (a * a,)
+    return (item.op(a, a),)
 
 
 @dealt_words.register

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from .. import packing
 from ..errors import RangeError
 from ..share import BinaryShare, Share, hosted_axis
 
@@ -43,6 +44,16 @@ def replaced(x: S, rows: np.ndarray, by: S) -> S:
     words = x.words.copy()
     words[..., rows, :] = by.words
     return _like(x, words)
+
+
+def pack(x: Share) -> Share:
+    """A symmetric matrix, and any rows behind it, on the last two axes: each word once, on one axis.  Local."""
+    return Share(x.session, packing.pack(x.words), x.scale)
+
+
+def unpack(x: Share, dim: int) -> Share:
+    """What `pack` packed, for a matrix of `dim` columns.  Local."""
+    return Share(x.session, packing.unpack(x.words, dim), x.scale)
 
 
 def _like(x: S, words: np.ndarray) -> S:

@@ -146,6 +146,8 @@ TABLE = [
     whole("bilinear", lambda s, x, y: ops.bilinear(s, Bilinear("i,ij->"), x, y), ((3,), (3, 8)), (1, 8 * 27, 8)),
     whole("matmul", ops.matmul, ((4, 5), (5, 6)), (1, 8 * 50, 8 * 24)),
     whole("einsum", lambda s, x, y: ops.einsum(s, "ij,j->i", x, y), ((4, 5), (5,)), (1, 8 * 25, 8 * 4)),
+    whole("outer_square", ops.outer_square, ((4, 5),), (1, 8 * 20, 8 * 4 * 15)),
+    whole("packed", lambda s, x, y: ops.einsum(s, "sym:ij,j->i", x, y), ((20,), (5,)), (1, 8 * 25, 8 * 6)),
     whole("outer", ops.outer, ((4,), (5,)), (1, 8 * 9, 8 * 20)),
     scaled("square", ops.square, (1, 8, 8)),
     scaled("truncate", lambda s, x: ops.truncate(s, x, 20), (1, 8, 12)),

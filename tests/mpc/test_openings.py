@@ -35,6 +35,7 @@ SCORE = 2.0**23 - 1.0
 EXTREMES: dict[str, tuple[tuple[tuple[int, ...], ...], tuple[Any, ...]]] = {
     "product": (((1300,), (1300,)), (0.0, HALF, -HALF)),
     "square": (((1300,),), (0.0, HALF, -HALF)),
+    "outer-square": (((65, 20),), (0.0, HALF, -HALF)),
     "matmul": (((36, 36), (36, 36)), (0.0, 256.0, -256.0)),
     "truncate": (((1300,),), (0.0, 2.0**22 - ULP, ULP - 2.0**22)),
     "round-off": (((1300,),), (0.0, 2.0**22 - ULP, ULP - 2.0**22)),

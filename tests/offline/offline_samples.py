@@ -25,7 +25,7 @@ from mpc.correlations import (
     WrapMask,
 )
 from mpc.curves import Exponential, InverseSquareRoot, Reciprocal, SquareRoot, Table, indicator
-from mpc.ring import MATMUL, MULTIPLY, Bilinear
+from mpc.ring import MATMUL, MULTIPLY, TRIANGLE, Bilinear
 
 CUBES = Table(np.arange(16, dtype=np.uint64) ** 3)
 RECIPROCAL = LineMask((), Reciprocal(1.0), 9, 30, 9, 4, 1 << 9)
@@ -70,6 +70,8 @@ ITEMS: list[Correlation] = [
     ProductMask(Bilinear("a,abc->bc"), (3,), (3, 2, 2)),
     AndMask((3, 1), (2,), 20),
     SquareMask((0,)),
+    SquareMask((2, 3), TRIANGLE),
+    ProductMask(Bilinear("sym:ij,j->i"), (7,), (2,)),
     LineMask((2,), Exponential(-1.0), 9, 30, 10, 4, 1 << 10),
     LineMask((2,), SquareRoot(0.25), 9, 30, 9, 4, 1 << 9),
     LineMask((2,), InverseSquareRoot(1.0), 9, 30, 9, 4, 1 << 9),

@@ -79,6 +79,11 @@ def product(spec: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Any of the bilinear maps as a plain sum over all indices."""
     if spec == "":
         return np.asarray(a * b)
+    if spec == "^":
+        pairs = [(i, j) for i in range(a.shape[-1]) for j in range(i, a.shape[-1])]
+        return np.stack([a[..., i] * b[..., j] for i, j in pairs], axis=-1)
+    if spec.startswith("sym:"):  # of 2 columns
+        spec, a = spec[4:], np.array([a[[0, 1]], a[[1, 2]], *a[3:].reshape(-1, 2)])
     if spec == "@":
         left, right = "xyz"[3 - a.ndim :], "zw"[: b.ndim]
         spec = f"{left},{right}->{left[:-1]}{right[1:]}"
@@ -181,7 +186,7 @@ def check(item: Correlation, rows: tuple[np.ndarray, ...], clear: list[np.ndarra
         assert (c == product(item.op.spec, a, b) % TOP).all()
     elif isinstance(item, SquareMask):
         a, c = clear
-        assert (c == a * a % TOP).all()
+        assert (c == product(item.op.spec, a, a) % TOP).all()
     elif isinstance(item, AndMask):
         a, b, c = clear
         assert (c == (a & b)).all()
