@@ -157,6 +157,7 @@ def cases(*, quick: bool = False) -> list[Case]:
         Case("wraps", n, _uniform(-6, 6, (n,)), ops.wraps, np.zeros_like, 1, None),
         Case("lookup", n, _int_inputs(0, 256, (n,)), _lookup_squares, np.square, 1, 0.0, (0,)),
         Case("comparison", n, _uniform(-6, 6, (n,)), ops.sign_by_tables, _negative, 3, 0.0, peer="comparison"),
+        Case("comparison-strings", n, _uniform(-6, 6, (n,)), ops.sign_by_strings, _negative, 2, 0.0, peer="comparison"),
         Case("comparison-circuit", n, _uniform(-6, 6, (n,)), ops.sign_by_circuit, _negative, 8, 0.0, peer="comparison"),
         Case("equality", n, _int_inputs(-2, 3, (n,)), ops.is_zero, lambda x: x == 0, 2, 0.0, (0,)),
         Case("binary-adder", r, _int_inputs(-(2**40), 2**40, (r,), (r,)), _binary_sum, np.add, 15, 0.0, (0, 0)),

@@ -23,6 +23,7 @@ import numpy as np
 from .chunks import Cut, cut
 from .curves import Curve, Table
 from .ring import MULTIPLY, Bilinear, dtype_for
+from .strings import Strings, strings
 
 Shape = tuple[int, ...]
 
@@ -298,6 +299,36 @@ class SignTables(Correlation):
 
 
 @dataclass(frozen=True)
+class SignStrings(Correlation):
+    """r uniform in Z_2^width and what turns the public z = d + r into [d < 0] mod 2^ring in a round less.
+
+    masks: of the chunks' opened bits.
+    strings: for each chunk k, 2^c bits that say of every z whether z <= r_k.
+    last: tables that turn the opened bits into r's top bit XOR the borrow, functions of their masks and that bit.
+
+    From:  docs/protocol-book.md, Sign and comparison.
+    """
+
+    shape: Shape
+    width: int
+    ring: int = 64
+
+    @property
+    def cut(self) -> Strings:
+        """How the bits below the top one are cut."""
+        return strings(self.width, self.ring)
+
+    def free(self) -> tuple[Field, ...]:
+        return Field("r", self.shape, self.width), Field("masks", self.shape, self.cut.verdict_bits, xor=True)
+
+    def dealt(self) -> tuple[Field, ...]:
+        return (
+            Field("strings", (*self.shape, self.cut.string_bytes), 8, xor=True),
+            Field("last", (*self.shape, self.cut.readings), self.ring),
+        )
+
+
+@dataclass(frozen=True)
 class SignBits(Correlation):
     """r uniform in Z_2^width, its low width - 1 bits XOR-shared as a word in `spread_bits` order, and its top bit.
 
@@ -477,7 +508,8 @@ class Gaussian(Correlation):
 KINDS: dict[str, type[Correlation]] = {
     kind.__name__: kind
     for kind in (
-        ProductMask, SquareMask, AndMask, TruncationMask, WrapMask, LookupMask, LineMask, SignTables, SignBits,
+        ProductMask, SquareMask, AndMask, TruncationMask, WrapMask, LookupMask, LineMask, SignTables, SignStrings,
+        SignBits,
         BitMask, SharedBits, EqualTables, ChoiceNoise, Permutation, UniformNumber, Exploration, Gaussian,
     )
 }  # fmt: skip

@@ -116,6 +116,14 @@ def _(item: kinds.SignTables, rows: Rows, prg: Prg) -> Clear:
 
 
 @dealt_words.register
+def _(item: kinds.SignStrings, rows: Rows, prg: Prg) -> Clear:
+    r, masks = (part.reshape(-1) for part in _clear(item, rows))
+    cut, lead = item.cut, item.shape
+    last = cut.last(masks, r >> r.dtype.type(item.width - 1))
+    return cut.strings(r).reshape(*lead, -1), last.reshape(*lead, -1)
+
+
+@dealt_words.register
 def _(item: kinds.SignBits, rows: Rows, prg: Prg) -> Clear:
     (r,) = _clear(item, rows)
     r = r.astype(np.uint64)

@@ -28,6 +28,7 @@ from .sign import (
     less,
     lift,
     sign_by_circuit,
+    sign_by_strings,
     sign_by_tables,
 )
 from .truncate import round_off, rounding_items, truncate, truncate_published, truncate_to, wraps
@@ -37,7 +38,8 @@ __all__ = [
     "bit_to_arithmetic", "concat", "conjunction", "curve", "draw", "einsum", "equal", "exponential",
     "exponential_table", "inverse", "is_negative", "is_zero", "less", "lift", "lookup", "matmul", "max_value",
     "newton_reciprocal", "outer", "outer_square", "pack", "product", "reciprocal", "reciprocal_newton",
-    "reciprocal_published", "replaced", "round_off", "rounding_items", "scatter", "sign_by_circuit", "sign_by_tables",
-    "square", "square_root", "square_root_helba", "square_root_levelled", "square_root_newton", "stack",
-    "to_arithmetic", "to_binary", "truncate", "truncate_published", "truncate_to", "unique_keys", "unpack", "wraps",
+    "reciprocal_published", "replaced", "round_off", "rounding_items", "scatter", "sign_by_circuit", "sign_by_strings",
+    "sign_by_tables", "square", "square_root", "square_root_helba", "square_root_levelled", "square_root_newton",
+    "stack", "to_arithmetic", "to_binary", "truncate", "truncate_published", "truncate_to", "unique_keys", "unpack",
+    "wraps",
 ]  # fmt: skip

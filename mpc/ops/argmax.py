@@ -87,7 +87,7 @@ def argmax(
 
     From:  docs/protocol-book.md, Argmax.
     Needs: |score| < 2^(score_bits - 1) as a word; score_bits + tie bits + 2 <= 64 (with eps: + 3).
-    Cost:  4 rounds by tables; A (A - 1) / 2 comparisons and A look-ups of ceil(log2 A) bits.
+    Cost:  4 rounds by tables, 3 by strings; A (A - 1) / 2 comparisons and A look-ups of ceil(log2 A) bits.
     Opens: as comparison and look-up.
     """
     arms = _arms(scores)

@@ -1,4 +1,4 @@
-"""The sign of a difference, in two ways that agree: by tables (few rounds) and by a circuit (few bytes)."""
+"""The sign of a difference, in three ways that agree: by tables, by strings (few rounds), by a circuit (few bytes)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import reduce
 import numpy as np
 
 from ..chunks import Cut
-from ..correlations import EqualTables, SharedBits, SignBits, SignTables
+from ..correlations import EqualTables, SharedBits, SignBits, SignStrings, SignTables
 from ..errors import RangeError
 from ..ring import dtype_for, mask, spread_bits
 from ..rounds import Open, Rounds
@@ -23,6 +23,7 @@ class Compare(Enum):
     """How a sign is computed."""
 
     TABLES = "tables"
+    STRINGS = "strings"
     CIRCUIT = "circuit"
 
 
@@ -32,10 +33,11 @@ def is_negative(
     """[d < 0] as 0 or 1, shared mod 2^ring.
 
     Needs: |d| < 2^(width - 1) as a word; 2 <= width <= 64; ring 8, 16 or 64.
-    Cost and Opens: as `sign_by_tables` or `sign_by_circuit`.
+    Cost and Opens: as `sign_by_tables`, `sign_by_strings` or `sign_by_circuit`.
     """
-    if how is Compare.TABLES:
-        return (yield from sign_by_tables(session, d, width=width, ring=ring))
+    if how is not Compare.CIRCUIT:
+        by = sign_by_tables if how is Compare.TABLES else sign_by_strings
+        return (yield from by(session, d, width=width, ring=ring))
     bit = yield from sign_by_circuit(session, d, width=width)
     return bit.mod(ring)
 
@@ -91,6 +93,44 @@ def _parities(pairs: np.ndarray, held: Sequence[np.ndarray], cut: Cut) -> np.nda
     ]
     odd = reduce(np.bitwise_xor, parts) & np.uint8(1)
     return np.bitwise_or.reduce(odd << cut.verdict_shifts, axis=(1, 2))
+
+
+def sign_by_strings(session: Session, d: Share, *, width: int = 64, ring: int = 64) -> Rounds[Share]:
+    """[d < 0] mod 2^ring in 2 rounds for any number of parties and any width w.
+
+        z = open(d + r mod 2^w)
+        for each chunk k below the top:   [z_k <= r_k], [z_k < r_k], two bits of a dealt string, masked;   open
+        t = r_(w-1) ^ [z_low < r_low]     from the last tables, shared mod 2^ring;   [d < 0] = z_(w-1) ^ t
+
+    From:  docs/protocol-book.md, Sign and comparison.
+    Needs: |d| < 2^(w - 1) as a word; ring 8, 16 or 64.
+    Cost:  2 rounds; per element and peer the narrowest words of w bits and of 2 n - 1 bits for n <= 8 chunks; 1 item of
+           2^c / 8 bytes a chunk and ring / 8 (3 2^(n - 1) - 1) for party 0: 623 at w = 64 and ring 8 (`strings`).
+    Opens: z, uniform in Z_2^w; masked bits, uniform.
+    """
+    words, item = d.wide(), SignStrings(d.shape, width, ring)
+    cut, size = item.cut, d.size
+    r, masks, strings, last = session.draw(item)
+    z = yield Open(words.astype(r.dtype) + r, bits=width)
+    z = z.reshape(-1)
+
+    spots, more = cut.spots(z)
+    own = np.arange(size)
+    octets = strings.reshape(len(strings), -1).take((spots >> 3) + cut.string_bytes * own, axis=1)
+    bits = (octets >> (spots & 7).astype(np.uint8)) & np.uint8(1)
+    bits[:, 1] &= more
+    bits[:, 0] ^= bits[:, 1]
+    bits[:, 0, 0] = 0  # nobody asks whether the lowest chunk is equal
+    dtype = cut.verdict_shifts.dtype
+    pairs = np.bitwise_or.reduce(bits.astype(dtype) << cut.verdict_shifts, axis=(1, 2))
+    verdicts = yield Open(pairs ^ masks.reshape(-1, size), bits=cut.verdict_bits, xor=True)
+
+    places, counts = cut.readout(verdicts)
+    top = (z >> z.dtype.type(width - 1)).astype(last.dtype)
+    signs = counts.astype(last.dtype) * (last.dtype.type(1) - top - top)
+    read = last.reshape(len(last), -1).take(places + cut.readings * own, axis=1)
+    t = (read * signs).sum(axis=1, dtype=last.dtype)
+    return Share(session, session.plus(t, top).reshape(-1, *d.shape), 0)
 
 
 def sign_by_circuit(session: Session, d: Share, *, width: int = 64) -> Rounds[Share]:

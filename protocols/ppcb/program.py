@@ -44,6 +44,11 @@ from .bonus import with_bonus
 from .settings import Argmax, Policy, Settings
 
 PULLER, PAYER = "puller", "payer"
+_COMPARE = {
+    Argmax.PAIRS: ops.Compare.TABLES,
+    Argmax.STRINGS: ops.Compare.STRINGS,
+    Argmax.CIRCUIT: ops.Compare.CIRCUIT,
+}
 
 
 class Unpaid(NamedTuple):
@@ -224,7 +229,7 @@ def _best(session: Session, scores: Share, settings: Settings, eligible: np.ndar
     if settings.argmax is Argmax.TOURNAMENT:
         o = yield from ops.argmax_tournament(session, scores, score_bits=settings.score_bits, eps=settings.eps)
     else:
-        how = ops.Compare.CIRCUIT if settings.argmax is Argmax.CIRCUIT else ops.Compare.TABLES
+        how = _COMPARE[settings.argmax]
         o = yield from ops.argmax(session, scores, score_bits=settings.score_bits, eps=settings.eps, how=how)
     return o if eligible is None else ops.scatter(o, eligible, settings.arms)
 

@@ -19,6 +19,7 @@ from mpc.chunks import cut
 from mpc.curves import Reciprocal, indicator
 from mpc.ops import Lines
 from mpc.ring import Bilinear
+from mpc.strings import strings
 
 Shape = tuple[int, ...]
 N = 40  # elements
@@ -62,6 +63,14 @@ def tables(width: int, ring: int = 64) -> tuple[int, int, int]:
     count, chunks = len(cut(width, ring).groups), ceil((width - 1) / 4)
     peer = word_bytes(width) + word_bytes(2 * chunks - 1) + word_bytes(2 * count - 1)
     return 3, peer, sum(table_bytes(width, ring))
+
+
+def by_strings(width: int, ring: int) -> tuple[int, int, int]:
+    """sign_by_strings: one element.  The chunks are the cut's, what they cost is not."""
+    chunks = strings(width, ring).chunks
+    count = len(chunks)
+    octets = sum(max(1, 2**bits // 8) for bits in chunks)
+    return 2, word_bytes(width) + word_bytes(2 * count - 1), octets + (3 * 2 ** (count - 1) - 1) * ring // 8
 
 
 def matched(width: int, n: int) -> tuple[int, int]:
@@ -136,6 +145,7 @@ def then_truncated(s: Session, x: Any, y: Any) -> Any:
     return (yield from ops.truncate(s, z, 20))
 
 
+QUICK = ops.Compare.STRINGS
 LINES = Lines.over(Reciprocal(), 2.0, 20, 9)
 CURVE = (1, word_bytes(LINES.bits), 16 * 2**9)
 LEVELS = ops.Levels.over(2.0**-20, 10.0, 40)  # 12 of them
@@ -167,6 +177,12 @@ TABLE = [
     scaled("comparison, 64 bits, mod 2^64", lambda s, x: ops.less(s, x, x), (3, 13, 138)),
     whole("argmax 10", lambda s, x: ops.argmax(s, x, eps=0.1), ((10,),), (4, 595, 3392)),
     whole("argmax 100", ops.argmax, ((100,),), (4, 64450, 325960)),
+    *(
+        scaled(f"strings {w}, {r}", lambda s, x, w=w, r=r: ops.sign_by_strings(s, x, width=w, ring=r), by_strings(w, r))
+        for w in (2, 8, 33, 51, 64) for r in (8, 64)
+    ),
+    scaled("strings, 64 bits, mod 2^8", lambda s, x: ops.sign_by_strings(s, x, ring=8), (2, 10, 623)),
+    whole("argmax 10 in 3", lambda s, x: ops.argmax(s, x, eps=0.1, how=QUICK), ((10,),), (3, 460, 15720)),
     scaled("lift", lambda s, x: ops.lift(s, x.integers().mod(8)), (1, 1, 8)),
     *(
         scaled(f"circuit {w}", lambda s, x, w=w: ops.sign_by_circuit(s, x, width=w), circuit(w))

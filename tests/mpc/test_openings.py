@@ -22,6 +22,7 @@ from mpc.curves import Reciprocal, Table
 from mpc.ops import Lines
 from mpc.rounds import Rounds
 from mpc.share import Share
+from mpc.strings import strings
 from offline import InsecureSeededDealer
 
 Fixture = Callable[..., Any]
@@ -43,6 +44,7 @@ EXTREMES: dict[str, tuple[tuple[tuple[int, ...], ...], tuple[Any, ...]]] = {
     "wraps": (((1300,),), (0.0, FULL, -FULL)),
     "lookup": (((1300,),), (0, 255)),
     "comparison": (((1300,),), (0.0, FULL, -FULL)),
+    "comparison-strings": (((1300,),), (0.0, FULL, -FULL)),
     "comparison-circuit": (((1300,),), (0.0, FULL, -FULL)),
     "equality": (((1300,),), (0, WORD, -WORD)),
     "binary-adder": (((1300,), (1300,)), (0, -1, WORD)),
@@ -124,6 +126,7 @@ MODULAR: dict[str, tuple[int, Callable[..., Rounds[Any]]]] = {
     "lookup 1": (1, lambda s, x: ops.lookup(s, x, Table(np.arange(2)))),
     "curve": (LINES.bits, lambda s, x: ops.curve(s, x, LINES)),
     **{f"tables {w}": (w, lambda s, x, w=w: ops.sign_by_tables(s, x, width=w)) for w in (5, 8, 16, 33, 48)},
+    **{f"strings {w}": (w, lambda s, x, w=w: ops.sign_by_strings(s, x, width=w)) for w in (5, 16, 48)},
     **{f"circuit {w}": (w, lambda s, x, w=w: ops.sign_by_circuit(s, x, width=w)) for w in (5, 8, 16, 33, 48)},
     **{f"is_zero {w}": (w, lambda s, x, w=w: ops.is_zero(s, x, width=w)) for w in (1, 8, 12, 33, 48)},
 }  # fmt: skip
@@ -176,8 +179,12 @@ def opened_bits(program: Callable[..., Rounds[Any]], session: Any, x: Any, opens
     return np.concatenate(columns, axis=1)
 
 
-@pytest.mark.parametrize("width", [5, 9, 20, 51, 64])
-def test_a_comparison_opens_bits_that_are_uniform_in_pairs(width: int, parties: int, simulate: Fixture) -> None:
+@pytest.mark.parametrize(
+    ("by", "width"), [*((ops.sign_by_tables, w) for w in (5, 9, 20, 51, 64)), (ops.sign_by_strings, 51)]
+)
+def test_a_comparison_opens_bits_that_are_uniform_in_pairs(
+    by: Fixture, width: int, parties: int, simulate: Fixture
+) -> None:
     """Each bit, each pair within a round and across rounds, at each secret.  Rejects at p < 1e-6, on a fixed seed."""
     opens: list[Any] = []
     session = simulate(parties, 31, listener=lambda request, _, reply: opens.append((request.bits, reply.copy())))
@@ -185,21 +192,24 @@ def test_a_comparison_opens_bits_that_are_uniform_in_pairs(width: int, parties: 
     for secret in (0, -1, top // 3, -top, top):
         zero = session.share(np.zeros(count), scale=0)
         x = Share(session, session.plus(zero.words, np.full(count, secret).view(np.uint64)), 0)
-        signs = 1.0 - 2.0 * opened_bits(lambda s, d: ops.sign_by_tables(s, d, width=width, ring=8), session, x, opens)
-        assert signs.shape[1] == width + 2 * -(-(width - 1) // 4) - 1 + 2 * len(cut(width, 8).groups) - 1
+        signs = 1.0 - 2.0 * opened_bits(lambda s, d: by(s, d, width=width, ring=8), session, x, opens)
+        chunks = 2 * -(-(width - 1) // 4) - 1 + 2 * len(cut(width, 8).groups) - 1
+        assert signs.shape[1] == width + (chunks if by is ops.sign_by_tables else 2 * len(strings(width, 8).chunks) - 1)
         z_scores = np.concatenate([signs.sum(axis=0), (signs.T @ signs)[np.triu_indices(signs.shape[1], 1)]])
         largest = np.abs(z_scores).max() / np.sqrt(count)
         assert 2 * stats.norm.sf(largest) * z_scores.size > 1e-6
 
 
-@pytest.mark.parametrize("width", [5, 9])
-def test_all_that_a_comparison_opens_is_uniform_together(width: int, parties: int, simulate: Fixture) -> None:
+@pytest.mark.parametrize(("by", "width"), [(ops.sign_by_tables, 5), (ops.sign_by_tables, 9), (ops.sign_by_strings, 9)])
+def test_all_that_a_comparison_opens_is_uniform_together(
+    by: Fixture, width: int, parties: int, simulate: Fixture
+) -> None:
     """The joint law of all bits of all three rounds, by chi-square.  Rejects at p < 1e-6, on a fixed seed."""
     opens: list[Any] = []
     session = simulate(parties, 32, listener=lambda request, _, reply: opens.append((request.bits, reply.copy())))
     for secret in (0, -1, 5, -(1 << (width - 1)) + 1):
         x = session.share(np.full(60_000, secret), scale=0)
-        bits = opened_bits(lambda s, d: ops.sign_by_tables(s, d, width=width, ring=8), session, x, opens)
+        bits = opened_bits(lambda s, d: by(s, d, width=width, ring=8), session, x, opens)
         cells = bits.astype(np.int64) @ (1 << np.arange(bits.shape[1]))
         counts = np.bincount(cells, minlength=1 << bits.shape[1])
         assert stats.chisquare(counts).pvalue > 1e-6

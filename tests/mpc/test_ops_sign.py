@@ -14,6 +14,7 @@ from mpc import Session, ops
 from mpc.chunks import cut
 from mpc.ops import Compare
 from mpc.share import Share
+from mpc.strings import strings
 
 Fixture = Callable[..., Any]
 WIDTHS = (8, 16, 33, 48, 60, 64)
@@ -70,8 +71,9 @@ def test_other_widths(width: int, how: Compare, parties: int, simulate: Fixture,
     assert (result == (d < 0)).all()
 
 
+@pytest.mark.parametrize("by", [ops.sign_by_tables, ops.sign_by_strings])
 @pytest.mark.parametrize("ring", [8, 16, 64])
-def test_tables_of_every_width(ring: int, parties: int, simulate: Fixture, evaluate: Fixture) -> None:
+def test_every_width(by: Fixture, ring: int, parties: int, simulate: Fixture, evaluate: Fixture) -> None:
     """Edges, ties and numbers of every size, with what a width does not look at set to anything."""
     session, rng = simulate(parties), np.random.default_rng(ring)
     for width in range(2, 65):
@@ -79,7 +81,7 @@ def test_tables_of_every_width(ring: int, parties: int, simulate: Fixture, evalu
         d = np.concatenate([d, rng.integers(d[0], d[-1], 100, endpoint=True) >> rng.integers(0, width, 100)])
         above = rng.integers(0, 1 << (64 - width), d.size, np.uint64) if width < 64 else np.zeros(d.size, np.uint64)
         words = d.view(np.uint64) + (above << np.uint64(width % 64))
-        sign = ops.sign_by_tables(session, words_share(session, words), width=width, ring=ring)
+        sign = by(session, words_share(session, words), width=width, ring=ring)
         assert (evaluate(session, sign) == (d < 0)).all(), width
 
 
@@ -93,6 +95,15 @@ def test_the_groups_of_every_width() -> None:
     assert [cut(w, 8).dealt_bytes for w in (64, 54, 51, 43, 32, 16)] == [61, 51, 45, 41, 25, 12]
     assert [cut(w, 16).dealt_bytes for w in (64, 54, 51, 43, 32, 16)] == [72, 62, 56, 48, 30, 14]
     assert [cut(w, 64).dealt_bytes for w in (64, 54, 51, 43, 32, 16)] == [138, 108, 94, 78, 60, 26]
+
+
+def test_the_chunks_of_every_width() -> None:
+    """All bits are in a chunk, and the sizes are those of the book."""
+    for width in range(2, 65):
+        for ring in (8, 16, 64):
+            assert sum(strings(width, ring).chunks) == width - 1 and len(strings(width, ring).chunks) <= 8
+    assert [strings(w, 8).dealt_bytes for w in (64, 54, 51, 43, 32, 16)] == [623, 367, 319, 191, 95, 23]
+    assert [strings(w, 64).dealt_bytes for w in (64, 54, 51, 43, 32, 16)] == [1912, 1112, 1016, 600, 296, 88]
 
 
 @pytest.mark.parametrize("ring", [8, 16])

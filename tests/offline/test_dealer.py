@@ -34,6 +34,7 @@ from mpc.correlations import (
     ProductMask,
     SharedBits,
     SignBits,
+    SignStrings,
     SignTables,
     SquareMask,
     TruncationMask,
@@ -138,6 +139,27 @@ def check_sign_tables(item: SignTables, r: int, masks: int, chunks: np.ndarray, 
         assert total % (1 << item.ring) == (((z - r) % (1 << item.width)) >> (item.width - 1))
 
 
+def check_sign_strings(item: SignStrings, r: int, masks: int, strings: np.ndarray, last: np.ndarray) -> None:
+    """Every string is a thermometer; the last tables at every place around r give the sign under the masks."""
+    cut, at = item.cut, 0
+    low = (1 << (item.width - 1)) - 1
+    bits = [int(octet) >> k & 1 for octet in strings for k in range(8)]
+    for chunk, size in enumerate(cut.chunks):
+        r_k = (r & low) >> sum(cut.chunks[:chunk]) & ((1 << size) - 1)
+        assert bits[at : at + (1 << size)] == [1] * (r_k + 1) + [0] * ((1 << size) - r_k - 1)
+        at += max(8, 1 << size)
+    near = (r, r + 1, r - 1, 0, low, low + 1, r ^ (r >> 3), 0x0123456789ABCDEF)
+    for z in (value % (1 << item.width) for value in near):
+        equal, less, shift = [], [], 0
+        for size in cut.chunks:
+            z_k, r_k = ((v & low) >> shift & ((1 << size) - 1) for v in (z, r))
+            equal, less, shift = [*equal, int(z_k == r_k)], [*less, int(z_k < r_k)], shift + size
+        opened = sum(bit << i for i, bit in enumerate([*equal[1:], *less])) ^ masks
+        places, counts = (part[:, 0].tolist() for part in cut.readout(np.array([opened], np.uint16)))
+        t = sum(int(last[place]) * count for place, count in zip(places, counts, strict=True)) % (1 << item.ring)
+        assert t == (r >> (item.width - 1)) ^ int((z & low) < (r & low))
+
+
 def check_equal_tables(item: EqualTables, r: int, chunks: np.ndarray, last: np.ndarray) -> None:
     count = item.chunk_count
     top = 1 << item.width
@@ -213,6 +235,9 @@ def check(item: Correlation, rows: tuple[np.ndarray, ...], clear: list[np.ndarra
             column = (slice(None), *at)
             one = [r[at], masks[at], chunks[column], *(word[at] for word in words)]
             check_sign_tables(item, *one, last=last[column])
+    elif isinstance(item, SignStrings):
+        for at in each:
+            check_sign_strings(item, *(part[at] for part in clear))
     elif isinstance(item, SignBits):
         r, low, top = clear
         for at in each:
@@ -322,6 +347,7 @@ LOPSIDED = [  # clear values far from uniform, so that a leak would show
     ChoiceNoise((100, 8), 0.5, 16),
     LookupMask((50,), CUBES),
     SignTables((100,), 60, 8),
+    SignStrings((10,), 60, 8),
     EqualTables((6,), 30),
     TruncationMask((800,), 20),
     SharedBits((40,), 20),
