@@ -93,6 +93,8 @@ class Correlation(metaclass=_Interned):
 class Layout:
     """Where the fields of an item lie in its bytes: free ones first, each aligned to 8 bytes."""
 
+    free: tuple[Field, ...]
+    dealt: tuple[Field, ...]
     places: tuple[tuple[int, int, np.dtype[Any], Shape], ...]
     free_bytes: int
     total_bytes: int
@@ -113,13 +115,13 @@ class Layout:
 def layout(item: Correlation) -> Layout:
     """The layout of an item; the same for every party."""
     places, at, free_end = [], 0, 0
-    free = item.free()
-    for index, part in enumerate(free + item.dealt()):
+    free, dealt = item.free(), item.dealt()
+    for index, part in enumerate(free + dealt):
         places.append((at, at + part.nbytes, part.dtype, part.shape))
         at += -(-part.nbytes // 8) * 8
         if index < len(free):
             free_end = at
-    return Layout(tuple(places), free_end, at)
+    return Layout(free, dealt, tuple(places), free_end, at)
 
 
 class Source(Protocol):

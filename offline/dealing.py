@@ -6,7 +6,7 @@ the clear words of the dealt fields.
 
 from __future__ import annotations
 
-from functools import singledispatch
+from functools import reduce, singledispatch
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from mpc.chunks import CHUNK
 from mpc.errors import ConfigError, RangeError
 from mpc.ops.truncate import wrap_count
 from mpc.prg import Prg
-from mpc.ring import mask, spread_bits
+from mpc.ring import mask, narrow_mask, spread_bits
 
 _THERMOMETER = np.array([(2 << r) - 1 for r in range(1 << CHUNK)], np.uint16)
 
@@ -31,12 +31,17 @@ def dealt_words(item: kinds.Correlation, rows: Rows, prg: Prg) -> Clear:
 
 def joined(part: kinds.Field, rows: np.ndarray) -> np.ndarray:
     """The clear value behind the rows of one field."""
-    total = np.bitwise_xor.reduce(rows, axis=0) if part.xor else np.add.reduce(rows, axis=0, dtype=rows.dtype)
-    return np.asarray(total) & part.dtype.type(mask(part.bits))
+    total = over_rows(part, rows)
+    return total if part.bits == 8 * part.dtype.itemsize else total & narrow_mask(part.bits)
+
+
+def over_rows(part: kinds.Field, rows: np.ndarray) -> np.ndarray:
+    """Rows of one field, at least one, added up, or XOR-ed; of few rows quicker than along an axis."""
+    return np.asarray(reduce(np.bitwise_xor if part.xor else np.add, rows))
 
 
 def _clear(item: kinds.Correlation, rows: Rows) -> Clear:
-    return tuple(joined(part, row) for part, row in zip(item.free(), rows, strict=True))
+    return tuple([joined(part, row) for part, row in zip(kinds.layout(item).free, rows, strict=True)])
 
 
 @dealt_words.register
@@ -112,7 +117,8 @@ def _(item: kinds.SignTables, rows: Rows, prg: Prg) -> Clear:
     top = (r >> r.dtype.type(item.width - 1)).astype(np.intp)
     verdicts = (masks >> masks.dtype.type(cut.pair_bits)).astype(np.intp)
     last = cut.last.take(verdicts | top << cut.verdict_bits, axis=1)
-    return tuple(field.reshape(part.shape) for part, field in zip(item.dealt(), (chunks, *words, last), strict=True))
+    parts = kinds.layout(item).dealt
+    return tuple([field.reshape(part.shape) for part, field in zip(parts, (chunks, *words, last), strict=True)])
 
 
 @dealt_words.register
