@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
@@ -13,6 +12,7 @@ from typing import Any, TypeVar
 from bandits.environments import DATA_SETS, Environment
 from mpc.errors import ConfigError
 
+from ..run.exits import say
 from ..run.folder import Keep, notes_in
 from ..run.options import System, add_problem
 from ..run.program import Program
@@ -200,7 +200,7 @@ def _environment(options: Namespace) -> Environment:
     """The data set; says so where it takes a while."""
     from bandits.data import DataError, load  # scikit-learn takes a second to import, and no other command needs it
 
-    note = threading.Timer(_LONG, _say, [f"loading {options.data}: PCA and K-means"])
+    note = threading.Timer(_LONG, say, [f"loading {options.data}: PCA and K-means"])
     note.daemon = True
     note.start()
     try:
@@ -209,7 +209,3 @@ def _environment(options: Namespace) -> Environment:
         raise ConfigError(str(error)) from error
     finally:
         note.cancel()
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)

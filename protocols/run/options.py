@@ -23,7 +23,7 @@ from mpc.net.transport import DEFAULT_TIMEOUT
 from mpc.scratch import remove_left, scratch_folder
 from offline import Plan
 
-from .exits import exit_codes
+from .exits import exit_codes, say
 from .folder import PICTURES, Keep, check_file, check_picture, reserved, settle
 from .launch import Processes, launch
 from .plan_command import add_plan
@@ -219,7 +219,7 @@ def _played(system: System, options: Namespace, out: Path | None, *, processes: 
         more = system.running(program, kept)
         if processes:
             run = launch(
-                program, _processes(options), keep=keep, watch=lambda done: progress(done, more(done)), say=_say
+                program, _processes(options), keep=keep, watch=lambda done: progress(done, more(done)), say=say
             )  # fmt: skip
         else:
             interrupt = stack.enter_context(Interrupt())
@@ -329,9 +329,5 @@ def _told_to_stop(system: System, options: Namespace, out: Path | None) -> Itera
 def _stopped(system: System, options: Namespace, done: int, out: Path | None) -> SystemExit:
     """A run that was stopped says how to go on, and exits with 130."""
     cure = f": go on with --resume and --out {out}" if out is not None else ", and nothing is kept without --out"
-    _say(f"stopped at {system.step} {done:,} of {system.steps(options):,}{system.untold}{cure}")
+    say(f"stopped at {system.step} {done:,} of {system.steps(options):,}{system.untold}{cure}")
     return SystemExit(130)
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
