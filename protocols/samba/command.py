@@ -111,7 +111,7 @@ class Samba(System):
 
     def report(self, options: Namespace, program: Program[Any], run: Run) -> Report:
         """Rewards are each owner's own: what is drawn is the reference."""
-        pulled = None if run.reference is None else run.reference.pulled.tolist()
+        pulled = None if run.reference is None else run.reference.arms.tolist()
         return _report(options, {"program": self.name, **document(run)}, text(run), pulled)
 
     def classic(

@@ -24,9 +24,10 @@ from ...published.drive import Play, Watch
 from ...published.participant import Cast, Published
 from ...published.sealing import fresh_key
 from ...run.folder import Keep
+from ..owners import owners_name
 from .checkpoints import OwnersKept, RunKept, home_of
 from .masks import OwnerCoins
-from .messages import COMP, CONTROLLER, CUSTOMER, Spec, owners_name
+from .messages import COMP, CONTROLLER, CUSTOMER, Spec
 from .outcome import Outcome
 from .roles import comparator, controller, data_customer, owners
 
@@ -37,18 +38,17 @@ def cast_of(
     run: RunKept, arms: BernoulliArms, *, masks: bytes, bits: int, insecure: bool, start: int, keep: Keep | None
 ) -> Cast:
     """To each its own, an owner in each process."""
-    common, key, spec, seeds = {"arms": len(arms), "bits": bits}, fresh_key().hex(), run.spec, run.seeds
+    common, key, seeds = {"arms": len(arms), "bits": bits}, fresh_key().hex(), run.seeds
     home = None if keep is None else {"folder": str(keep.folder.resolve()), "run": run.run, "every": keep.every}
     inputs: dict[str, dict[str, Any]] = {
         CONTROLLER: {**common, "seed": seeds.order.hex(), "start": start},
         COMP: {**common, "seed": seeds.point.hex(), "key": key},
-        CUSTOMER: {**common, "spec": asdict(spec), "budget": run.budget, "insecure": insecure},
+        CUSTOMER: {**common, "spec": asdict(run.spec), "budget": run.budget, "insecure": insecure},
     }
     for i, mean in enumerate(arms.means.tolist()):
         inputs[owners_name(range(i, i + 1))] = {
             **common, "key": key, "common": seeds.common.hex(), "masks": masks.hex(), "rewards": seeds.rewards.hex(),
-            "spec": asdict(spec), "budget": run.budget, "keep": home, "mean": mean,
-            "noise": derived(seeds.noise, f"noise {i}").hex(),
+            "keep": home, "mean": mean, "noise": derived(seeds.noise, f"noise {i}").hex(),
         }  # fmt: skip
     calls = [(name, CONTROLLER) for name in inputs if name != CONTROLLER]
     return Cast(inputs, calls, centre=CONTROLLER, patient=CUSTOMER)
@@ -66,13 +66,11 @@ def play_of(node: int, given: dict[str, Any], watch: Watch) -> Play[Outcome]:
         return controller(hosts, OrderCoins(seed("seed"), arms), bits, start=given["start"], watch=watch)
     if node == 1:
         return comparator(PointCoins(seed("seed")), seed("key"), bits)
-    spec = Spec(**given["spec"])
     if node == 2:
-        return data_customer(spec, given["budget"], bits, insecure=given["insecure"])
+        return data_customer(Spec(**given["spec"]), given["budget"], bits, insecure=given["insecure"])
     rows, paid, mean, keeper = range(node - _OTHERS, node - _OTHERS + 1), seed("rewards"), given["mean"], None
     if (keep := given["keep"]) is not None:
-        home = home_of(Path(keep["folder"]), rows)
-        keeper = OwnersKept(home, keep["run"], spec, given["budget"], keep["every"])
+        keeper = OwnersKept(home_of(Path(keep["folder"]), rows), keep["run"], keep["every"])
     noise = np.random.Generator(np.random.PCG64(int.from_bytes(seed("noise"), "little")))
     coins = OwnerCoins(seed("common"), seed("masks"), arms)
     return owners(

@@ -15,7 +15,7 @@ from bandits.samba import Policy, SambaError, by_name, check_budget
 from mpc import ops
 from mpc.errors import ConfigError
 
-from ..owners import SCORE_BITS, LocalPolicy, Select, require_local
+from ..owners import SCORE_BITS, LocalPolicy, Select, owners_name, require_local
 from ..policies import local_policy
 
 WEIGHT_BITS = COIN_BITS = 31  # of the sum of all weights, and of the coin that points into it: 62 bits together
@@ -99,9 +99,7 @@ class Settings:
     @cached_property
     def roles(self) -> tuple[str, ...]:
         """The names of the hosts."""
-        return tuple(
-            f"owner {block[0]}" if len(block) == 1 else f"owners {block[0]} to {block[-1]}" for block in self.blocks
-        )
+        return tuple(owners_name(block) for block in self.blocks)
 
     @cached_property
     def digest(self) -> str:

@@ -51,7 +51,7 @@ def test_k_plus_three_processes_give_what_one_gives(name: str, monkeypatch: pyte
     monkeypatch.setattr(participant, "launch", looking)
     spec = Spec(name, eps=0.3)
     run, alone = launched(spec), classic(spec, MEANS, 60)
-    assert same(run) and run.arms == alone.arms and run.total == alone.total
+    assert same(run) and run.game.equals(alone.game) and run.total == alone.total
     assert run.counts == alone.counts and set(run.ledger) == set(alone.ledger)
     assert set(run.outcomes) == {"DC", "Controller", "Comp", "owner 0", "owner 1", "owner 2"}
     assert run.seconds_per_step > 0 and min(run.seconds.values()) > 0
@@ -149,7 +149,7 @@ def test_each_process_is_given_its_own_input_only(tmp_path: Path) -> None:
     assert names == ["Controller", "Comp", "DC", "owner 0", "owner 1", "owner 2"]
     assert all(input_path(tmp_path, name).stat().st_mode & 0o077 == 0 for name in names)
     own = [set(one) - {"arms", "bits"} for one in given]
-    owner = {"key", "common", "masks", "rewards", "spec", "budget", "keep", "mean", "noise"}
+    owner = {"key", "common", "masks", "rewards", "keep", "mean", "noise"}
     assert own == [{"seed", "start"}, {"seed", "key"}, {"spec", "budget", "insecure"}, owner, owner, owner]
     assert given[0]["seed"] == seeds.order.hex() != given[1]["seed"]
     assert "07" * 32 not in json.dumps(given[:3]) and given[1]["key"] == given[3]["key"] == given[5]["key"]
