@@ -5,31 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
 from bandits.samba import BernoulliArms, Played, SambaError, Seeds, by_name, run
-from bandits.samba.coins import CommonCoins, OrderCoins, PointCoins, SeededCoins, derived, owner_noise
+from bandits.samba.coins import CommonCoins, SeededCoins, derived
 from mpc.errors import ConfigError
 from mpc.ledger import Ledger
 from mpc.net.transport import DEFAULT_TIMEOUT
 
-from ...published.drive import STEPS, Spent, Times, Watch, in_one_process
+from ...published.drive import STEPS, Spent, Times, Watch
 from ...published.outcome import whole_ledger
 from ...published.paillier import KEY_BITS, check_bits, require_packages
-from ...published.participant import launched
+from ...published.participant import launched, played_here
 from ...published.sealing import fresh_key
 from ...run.exits import say
 from ...run.folder import OF_LAUNCHER, Keep
 from ...run.tagged_file import put_back
-from ..owners import LocalPolicy, game_of, owners_name, require_local
-from .cast import PUBLISHED, cast_of
-from .checkpoints import OwnersKept, RunKept, home_of
-from .masks import OwnerCoins
+from ..owners import LocalPolicy, game_of, require_local
+from .cast import PUBLISHED, cast_of, play_of
+from .checkpoints import RunKept
 from .messages import COMP, CONTROLLER, CUSTOMER, Spec
 from .outcome import Operations, Outcome, earlier
-from .roles import Make, check_budget, comparator, controller, data_customer, owners
+from .roles import Make, check_budget
 from .selecting import Seen, uniform
 
 OWNERS = "owners"
@@ -177,23 +176,13 @@ def play_classic(
         seeds = this.seeds
     elif keep is not None:
         this.begin(keep)
+    cast = cast_of(this, hosts, masks=masks, bits=bits, insecure=insecure, start=start, keep=keep)
     if processes:
-        cast = cast_of(this, arms, masks=masks, bits=bits, insecure=insecure, start=start, keep=keep)
         with nullcontext() if keep is None else put_back(keep.folder, OF_LAUNCHER, say):
             outcomes, parts = launched(PUBLISHED, cast, watch=watch, timeout=timeout)
     else:
         make: Make = Spec.policy if own is None else lambda _: own
-        key, rows = fresh_key(), hosts[0]
-        keeper = None if keep is None else OwnersKept(home_of(keep.folder, rows), this.run, keep.every)
-        outcomes, parts = in_one_process({
-            CUSTOMER: data_customer(spec, budget, bits, insecure=insecure),
-            CONTROLLER: controller(hosts, OrderCoins(seeds.order, count), bits, make=make, start=start, watch=watch),
-            COMP: comparator(PointCoins(seeds.point), key, bits, make=make, seen=seen),
-            owners_name(rows): owners(
-                rows, count, OwnerCoins(seeds.common, masks, count), key, [owner_noise(seeds.noise, i) for i in rows],
-                lambda arm, t: arms.reward(seeds.rewards, arm, t), bits, make=make, keeper=keeper, stop=stop,
-            ),
-        })  # fmt: skip
+        outcomes, parts = played_here(cast, partial(play_of, watch=watch, make=make, seen=seen, stop=stop))
     twin = None
     if reference and own is None:
         plain = by_name(spec.name, count, eps=spec.eps, tau=spec.tau, beta=spec.beta)
