@@ -26,6 +26,14 @@ from .problems import LINUCB, NEIGHBOURS, SPECTRAL, made_up, of
 from .report import classic_document, classic_text, document, text
 
 MOVIELENS, NORMAL = "movielens", "normal"
+_ROLES = """
+
+DO, the data owner, has theta: the arm x pays <x, theta> and noise.  DC, the data customer, pays for N pulls and learns
+the sum of what they brought.  Mode mpc: DO shares theta to the computing parties, which find the arm of the largest
+index on shares; they learn which arm is pulled, or with --hide-arms nothing.  Mode classic: the published protocol, in
+which a server called P pulls the arms, and one called Comp decrypts masked lists.  The policy in the clear plays beside
+the run, with the same coins.
+"""
 _EXAMPLES = """examples:
   masked {how} {name} --arms-file arms.npy --theta theta.npy --budget 200
   masked {how} {name} --data movielens --data-dir DIR --dim 5 --arms 50 --user 7 --budget 200
@@ -41,7 +49,7 @@ class LinUCBDS(System):
 
     name = LINUCB
     summary = "LinUCB that its owner outsources"
-    about = "LinUCB, outsourced: {more}."
+    about = "LinUCB, outsourced: {more}." + _ROLES
     examples, step, modes = _EXAMPLES, "pull", (CLASSIC, MPC)
     untold = ", before DC was told anything"
 
@@ -79,8 +87,7 @@ class LinUCBDS(System):
         title = f"{settings.count} arms, d = {settings.dim}, {run.parties} parties, {shown}"
         rewards = None if reference is None else reference.rewards
         assert isinstance(program, Outsourced)
-        facts = {"program": self.name, **document(run)}
-        return _report(facts, text(run), program.problem, rewards, run.cumulative_reward, title)
+        return _report(document(run), text(run), program.problem, rewards, run.cumulative_reward, title)
 
     def classic(
         self, options: Namespace, keep: Keep | None, *, processes: bool, watch: Callable[[int], None]
@@ -93,8 +100,7 @@ class LinUCBDS(System):
         )  # fmt: skip
         rewards = [math.ldexp(pull.reward, -run.scales.reward) for pull in run.reference.pulls]
         title = f"{len(problem.arms)} arms, d = {problem.dim}, keys of {run.bits} bits"
-        facts = {"program": self.name, **classic_document(run, seed=options.seed)}
-        return _report(facts, classic_text(run), problem, rewards, run.cumulative_reward, title)
+        return _report(classic_document(run), classic_text(run), problem, rewards, run.cumulative_reward, title)
 
 
 class SpectralUCBDS(LinUCBDS):
@@ -102,7 +108,7 @@ class SpectralUCBDS(LinUCBDS):
 
     name = SPECTRAL
     summary = "SpectralUCB on a graph of the arms, outsourced"
-    about = "SpectralUCB on a graph of the arms, outsourced: {more}."
+    about = "SpectralUCB on a graph of the arms, outsourced: {more}." + _ROLES
 
 
 def add_problem(parser: argparse.ArgumentParser, program: str) -> None:
@@ -126,7 +132,9 @@ def add_problem(parser: argparse.ArgumentParser, program: str) -> None:
     game.add_argument("--gamma", type=float, default=1.0, help="the regulariser (1)")
     game.add_argument("--delta", type=float, default=0.01, help="how often confidence may fail (0.01)")
     game.add_argument("--noise", type=float, default=1.0, help="R, the size of the noise of a reward (1)")
-    game.add_argument("--noise-kind", choices=[kind.value for kind in Noise], default=Noise.SIGN.value, help="(sign)")
+    game.add_argument(
+        "--noise-kind", choices=[kind.value for kind in Noise], default=Noise.SIGN.value, help="of a reward (sign)"
+    )
     run = parser.add_argument_group("the run")
     shown = run.add_mutually_exclusive_group()
     shown.add_argument("--reveal", choices=["arms"], help="the computing parties learn the arms, as P does (default)")

@@ -116,7 +116,7 @@ class Bandit(Program["Run"]):
         hosted = len(next(iter(ended.parties.values()))) == self.parties
         further = ended.again * given.replicas * given.batch
         return Run(
-            given, self.parties, self.seed, self.data, *compared(given, self.world, arms, coins), ended,
+            given, self.parties, self.data, *compared(given, self.world, arms, coins), ended,
             baselines_of(self.world.episodes, ended.done * given.batch), further, ended.most,
             {name: _joined(words) for name, words in ended.parties.items() if hosted and "unpaid" not in name},
         )  # fmt: skip
@@ -149,7 +149,6 @@ class Run(Counted):
 
     settings: Settings
     parties: int
-    seed: int
     data: str
     arms: np.ndarray
     rewards: np.ndarray

@@ -121,7 +121,7 @@ def main(system: System, arguments: Sequence[str] | None = None) -> None:
         for name, what in (("run", IN_THIS_PROCESS), ("launch", IN_PROCESSES), ("plan", "what a run draws"))
     )
     register(system, run, launch_)
-    add_plan(plan, system.name, partial(planned, system), add=partial(add_problem, system))
+    add_plan(plan, system.name, partial(planned, system), add=partial(add_problem, system), summary=system.summary)
     with exit_codes():
         options = parser.parse_args(arguments)
         options.run(options)
@@ -256,6 +256,8 @@ def _reported(system: System, options: Namespace, program: Program[Any], run: An
 def _finish(system: System, options: Namespace, report: Report, out: Path | None) -> None:
     """Print and write what there is; only then is the run a finished one.  Exit code 130 if it was stopped."""
     given = {name: value for name, value in vars(options).items() if name not in ("run", "command", "json")}
+    named = {"program": system.name, "mode": options.mode, "seed": options.seed}
+    report = replace(report, document={**named, **report.document})
     show(report, given, out, options.plot, as_json=options.json)
     if report.done < system.steps(options):
         sys.stdout.flush()

@@ -24,10 +24,8 @@ def document(run: Run) -> dict[str, Any]:
     settings = run.settings
     return {
         "policy": settings.policy,
-        "mode": "mpc",
         "arms": settings.arms,
         "budget": settings.budget,
-        "seed": run.seed,
         "parties": run.parties,
         "hosts": settings.hosts,
         "cumulative_reward": run.total,
@@ -38,14 +36,12 @@ def document(run: Run) -> dict[str, Any]:
     }
 
 
-def classic_document(run: ClassicRun, *, seed: int) -> dict[str, Any]:
+def classic_document(run: ClassicRun) -> dict[str, Any]:
     """The same of the published protocol."""
     return {
         "policy": run.spec.name,
-        "mode": "classic",
         "arms": len(run.game.pulls),
         "budget": run.budget,
-        "seed": seed,
         "bits": run.bits,
         "cumulative_reward": run.cumulative_reward,
         "reference_cumulative_reward": None if run.reference is None else run.reference.total,

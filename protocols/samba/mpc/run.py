@@ -101,7 +101,7 @@ class Federation(Program["Run"]):
             coins = DealtCoins(ended.coins.key, ended.items, settings.arms, seeds)
             reference = run(settings.reference(), self.arms, settings.budget, coins, seeds.rewards, self._watch)
         game = game_of(ended.clients.values(), settings.budget)
-        return Run(settings, self.parties, self.seed, ended.left[CUSTOMER], game, reference, ended)
+        return Run(settings, self.parties, ended.left[CUSTOMER], game, reference, ended)
 
     @property
     def purpose(self) -> tuple[str, str]:
@@ -119,7 +119,6 @@ class Run(Counted):
 
     settings: Settings
     parties: int
-    seed: int
     total: int
     game: Played
     reference: Played | None
