@@ -41,6 +41,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from mpc.errors import ConfigError
+from mpc.tables import markdown
 
 from ..run.exits import exit_codes, say
 from .faults_processes import MARK, end_all
@@ -49,6 +50,7 @@ from .mutations import Mutant, mutants
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = ("mpc", "offline", "bandits", "protocols")
 _BESIDE = ("protocols/bench", "protocols/figures")  # measure and draw; what they say is looked at
+_COLUMNS = ("place", "s"), ("change", "s"), ("killed by", "s")
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.M)
 
 
@@ -180,10 +182,10 @@ def campaign(
 def table(outcomes: Iterable[Outcome]) -> str:
     """Markdown: those alive first, and how many were killed."""
     found = sorted(outcomes, key=lambda each: (each.killer != "", each.mutant.file, each.mutant.line))
-    rows = ["| place | change | killed by |", "| --- | --- | --- |"]
-    for each in found:
-        cells = (f"{each.mutant.file}:{each.mutant.line}", f"`{each.mutant}`", each.killer or "**alive**")
-        rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    cells = (
+        (f"{each.mutant.file}:{each.mutant.line}", f"`{each.mutant}`", each.killer or "**alive**") for each in found
+    )
+    rows = markdown(_COLUMNS, ([cell.replace("|", "\\|") for cell in row] for row in cells))
     return "\n".join([*rows, "", f"{sum(bool(each.killer) for each in found)} of {len(found)} mutants were killed."])
 
 

@@ -145,8 +145,6 @@ def settings_of(options: Namespace) -> Settings:
     """Settings from these options."""
     if options.steps < 1:
         raise ConfigError(f"at least 1 step, not {options.steps}")
-    if options.parties < 2:
-        raise ConfigError(f"secret sharing needs at least 2 parties, not {options.parties}")
     if options.parties > options.dim:
         raise ConfigError(f"{options.parties} owners of {options.dim} features: each owns at least one")
     variant = _chosen(Variant, options.variant, "--variant")

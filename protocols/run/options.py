@@ -142,6 +142,7 @@ def check_parties(parties: int) -> None:
 
 def planned(system: System, options: Namespace) -> Plan:
     """The plan of a run; says how many steps of it the run draws."""
+    check_parties(options.parties)
     system.check(options)
     program = system.planned(options)
     steps, rehearsed = program.draws(), rehearse(program)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -21,6 +19,7 @@ from mpc.correlations import Correlation
 from mpc.errors import ConfigError, RangeError
 from mpc.ring import VALUE_BITS
 
+from ...run.program import digest
 from .. import constants
 from .ranges import HiddenRanges, bits_before, largest_noise, widest_surprise
 
@@ -131,8 +130,7 @@ class Settings:
     @cached_property
     def digest(self) -> str:
         """Of all that parties must agree on."""
-        text = json.dumps(self.as_json(), sort_keys=True)
-        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+        return digest(self.as_json())
 
     def as_json(self) -> dict[str, Any]:
         """By name, as JSON takes it."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -15,6 +13,7 @@ from bandits.samba import Policy, SambaError, by_name, check_budget
 from mpc import ops
 from mpc.errors import ConfigError
 
+from ...run.program import digest
 from ..owners import SCORE_BITS, LocalPolicy, Select, owners_name, require_local
 from ..policies import local_policy
 
@@ -104,7 +103,7 @@ class Settings:
     @cached_property
     def digest(self) -> str:
         """Of all that participants must agree on."""
-        return hashlib.blake2b(json.dumps(self.as_json(), sort_keys=True).encode(), digest_size=16).hexdigest()
+        return digest(self.as_json())
 
     def as_json(self) -> dict[str, Any]:
         """What `Settings(**given)` takes."""
