@@ -96,7 +96,7 @@ def _inspect(options: argparse.Namespace) -> None:
     if parties := sorted(options.store.glob("party-*/manifest.json")):
         homes = ", ".join(path.parent.name for path in parties)
         raise ConfigError(f"{options.store} holds the stores of {homes}: inspect one, such as {parties[0].parent}")
-    store = inspect(options.store)
+    store = inspect(options.store, whole=True)
     what = store.manifest
     print(f"store {what.store[:8]} of party {what.party} of {what.parties}, session {what.session!r}, {what.program}")
     print(f"{store.steps_left} of {what.steps} steps are left, in blocks of {what.block_steps}")

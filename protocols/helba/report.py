@@ -11,6 +11,7 @@ import numpy as np
 
 from ..run.program import Program
 from ..run.report import Report, plain_report
+from .program import ROUNDS_TO_ARM
 from .run import NEAR, Run
 
 
@@ -30,6 +31,7 @@ def report(program: Program[Any], run: Run) -> Report:
         "updates_equal_twin": run.ends_equal,
         "near_ties": int((run.twin.gaps <= NEAR).sum()),
         "smallest_gap": smallest if math.isfinite(smallest) else None,
+        "rounds_to_arm": ROUNDS_TO_ARM,
     }
     plain = plain_report(program, facts, _said(run), run.ended)
     return replace(plain, picture=lambda path: _regret(run, path))

@@ -133,10 +133,10 @@ class Ended:
     offline_bytes: int
     offline_seconds: float
     coins: Coins | None
-    parties: Arrays
-    clients: Mapping[str, Arrays]
-    notes: np.ndarray
-    left: Mapping[str, Any]
+    parties: Arrays = field(repr=False)
+    clients: Mapping[str, Arrays] = field(repr=False)
+    notes: np.ndarray = field(repr=False)
+    left: Mapping[str, Any] = field(repr=False)
     again: int = 0
     most: int = 1
 

@@ -58,10 +58,10 @@ class Holdings:
 
     numbers: np.ndarray
     arms: int  # K, of all owners everywhere
-    pulls: np.ndarray
-    sums: np.ndarray
+    pulls: np.ndarray = field(repr=False)
+    sums: np.ndarray = field(repr=False)
     noise: Sequence[np.random.Generator] = field(repr=False)
-    own: dict[str, np.ndarray] = field(default_factory=dict)
+    own: dict[str, np.ndarray] = field(default_factory=dict, repr=False)
 
     @property
     def means(self) -> np.ndarray:

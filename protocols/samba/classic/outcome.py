@@ -39,7 +39,7 @@ class Outcome(outcome.Outcome):
 
     counts: Operations = field(default_factory=Operations)
     done: int = 0
-    state: dict[str, list[int]] = field(default_factory=dict)
+    state: dict[str, list[int]] = field(default_factory=dict, repr=False)
     total: int | None = None
 
     @classmethod

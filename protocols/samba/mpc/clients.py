@@ -28,6 +28,9 @@ class Due(NamedTuple):
     iteration: int
     words: np.ndarray
 
+    def __repr__(self) -> str:
+        return f"Due(t={self.t}, iteration={self.iteration}, words hidden)"
+
 
 class Host:
     """The owners of one block.
