@@ -27,8 +27,8 @@ PARTIES = 2
 PAPER = (130, 74_340)  # steps, and seconds that the authors report: 20 h 39 min
 _ABOUT = """Two computing parties and one process that plays
 all users, on loopback. Times are of whole runs without the start of processes. Material is dealt beforehand;
-'dealing' is one dealer's time for it. The paper reports 20 h 39 min, 74,340 s, for its problem of 130 steps, encrypted, on a machine
-that it does not name."""
+'dealing' is one dealer's time for it. The paper reports 20 h 39 min, 74,340 s, for its problem of 130 steps,
+encrypted, on a machine that it does not name."""
 _TABLE = (
     ("problem", "s"), ("d", "d"), ("K", "d"), ("steps", ",d"), ("batches", "s"), ("run, s", ".2f"), ("goal, below", ""),
     ("ms a step", ".2f"), ("rounds a step", ".2f"), ("bytes to each peer, a step", ",.0f"),
