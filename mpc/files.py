@@ -36,6 +36,15 @@ def write_whole(path: Path, content: bytes, mode: int = 0o600) -> None:
     flush_folder(path.parent)
 
 
+def make_folder(path: Path) -> None:
+    """A folder of its owner alone; one that was not there is on the disk, with all above it, when this returns."""
+    missing = [place for place in (path, *path.parents) if not place.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    path.chmod(0o700)
+    for place in missing:
+        flush_folder(place.parent)
+
+
 def open_log(path: Path) -> int:
     """A file to read and append to, made where there is none; this holder's alone until it is closed."""
     while True:

@@ -23,7 +23,7 @@ PUBLIC = {
     "PublicProblem.arms", "HiddenRanges.arms", "HiddenRanges.start", "Settings.arms", "Holdings.numbers",
     # what a caller asked for
     "Prediction.arm", "Prediction.decision_id", "Propensity.low", "Propensity.high", "Run.arms", "Run.ends",
-    "Run.rewards", "Run.twin_arms", "Run.twin_rewards", "Game.pulled", "Game.pulls", "Game.sums",
+    "Run.rewards", "Run.twin_arms", "Run.twin_rewards",
 }  # fmt: skip
 
 

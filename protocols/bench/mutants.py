@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import os
 import queue
 import random
@@ -38,6 +39,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -46,7 +48,7 @@ from pathlib import Path
 from mpc.errors import ConfigError
 
 from ..run.exits import exit_codes, say
-from . import tests_of_lines
+from . import tests_of_lines, warm_pytest
 from .faults_processes import MARK, end_all
 from .mutants_outcomes import Outcome, again, change, keep, kept, table
 from .mutations import Mutant, mutants
@@ -61,18 +63,19 @@ _FAILED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.M)
 
 
 class Copy:
-    """A private copy of a project, with one mutant in it at a time."""
+    """A private copy of a project, with one mutant in it at a time, and a process whose forks run its tests."""
 
     def __init__(self, root: Path, home: Path, mark: str, limit: float) -> None:
-        self.tree, self._mark, self._limit, self._changes = home / "tree", mark, limit, 0
+        self.tree, self.home, self._limit, self._mark, self._changes = home / "tree", home, limit, mark, 0
         shutil.copytree(root, self.tree, ignore=shutil.ignore_patterns(".*", "runs", "__pycache__"))
         (self.tree / ".venv").symlink_to(root / ".venv")
         (home / "shared").symlink_to(root.parent / "shared")
         (home / "tmp").mkdir()
-        places = {"PYTHONPATH": self.tree, "TMPDIR": home / "tmp"}
-        self._environment = {**os.environ, **{name: str(place) for name, place in places.items()}, MARK: mark}
+        self.environment = {**os.environ, "PYTHONPATH": str(self.tree), "TMPDIR": str(home / "tmp")}
         for name in ("PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX", "PYTEST_CURRENT_TEST"):
-            self._environment.pop(name, None)
+            self.environment.pop(name, None)
+        self._server: subprocess.Popen[str] | None = None
+        self._fork = 0
 
     def change(self, file: str, source: bytes) -> None:
         """Write a module, with a time of its own: Python takes an older one of its size and second for the same."""
@@ -80,29 +83,54 @@ class Copy:
         (self.tree / file).write_bytes(source)
         os.utime(self.tree / file, (self._changes, self._changes))
 
-    def test(self, *arguments: str, limit: float | None = 0.0, **environment: str) -> tuple[int, str]:
-        """pytest's exit code, -SIGKILL where it took too long, and what it said."""
-        command = [sys.executable, "-m", "pytest", "-x", "--tb=no", "-rfE", *arguments]
-        with subprocess.Popen(
-            command, cwd=self.tree, env={**self._environment, **environment}, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True,
-        ) as process:  # fmt: skip
-            said = ""
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                said, _ = process.communicate(timeout=self._limit if limit == 0 else limit)
-            end_all(self._mark)
-        return process.returncode, said
+    def test(self, *arguments: str) -> tuple[int, str]:
+        """pytest's exit code, -SIGKILL where it took too long or was ended, and what it said."""
+        if self._server is None:
+            self._server = subprocess.Popen(
+                [sys.executable, "-m", warm_pytest.__name__], cwd=self.tree, env=self.environment, text=True,
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
+            )  # fmt: skip
+        asks, answers = self._server.stdin, self._server.stdout
+        assert asks is not None and answers is not None
+        said = self.home / "said"
+        words = ("-x", "--tb=no", "-rfE", *arguments)
+        asks.write(json.dumps({"arguments": words, "environment": {MARK: self._mark}, "said": str(said)}) + "\n")
+        asks.flush()
+        self._fork = int(answers.readline())
+        timer = threading.Timer(self._limit, self.end)
+        timer.start()
+        code = int(answers.readline())
+        timer.cancel()
+        self._fork = 0
+        end_all(self._mark)
+        return code, said.read_text(errors="replace")
+
+    def end(self) -> None:
+        """End the tests that run, and what they have started."""
+        if self._fork:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._fork, signal.SIGKILL)
+        end_all(self._mark)
+
+    def close(self) -> None:
+        """End the process that forks."""
+        if self._server is not None:
+            with self._server:
+                self._server.kill()
 
 
-def recorded(copy: Copy, home: Path, jobs: int) -> TestsOfLines:
+def recorded(copy: Copy, jobs: int) -> TestsOfLines:
     """Run all tests without any mutant; which ran which lines."""
-    (settings := home / "coverage.ini").write_text(tests_of_lines.settings(copy.tree, home))
-    words = (*TOLD, "--maxfail=0", "--timeout=600", "-p", tests_of_lines.__name__)
+    (settings := copy.home / "coverage.ini").write_text(tests_of_lines.settings(copy.tree, copy.home))
+    words = ("tests", "--tb=no", *TOLD, "--timeout=600", "-p", tests_of_lines.__name__)
     shared = ("-n", str(jobs)) if jobs > 1 else ()
-    code, said = copy.test("tests", *words, *shared, limit=None, COVERAGE_PROCESS_START=str(settings))
-    if code not in (0, 1):
-        raise ConfigError(f"the tests cannot be run without any mutant: {said.strip().splitlines()[-1]}")
-    return collected(copy.tree, home, said)
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *words, *shared], cwd=copy.tree, capture_output=True, text=True, check=False,
+        env={**copy.environment, "COVERAGE_PROCESS_START": str(settings)}, start_new_session=True,
+    )  # fmt: skip
+    if done.returncode not in (0, 1):
+        raise ConfigError(f"the tests cannot be run without any mutant: {done.stdout.strip().splitlines()[-1]}")
+    return collected(copy.tree, copy.home, done.stdout)
 
 
 def turns(tests: Sequence[str], seconds: Mapping[str, float], most: float) -> list[list[str]]:
@@ -158,37 +186,39 @@ def campaign(
     lines: Path | None = None,
 ) -> Generator[Outcome, None, None]:
     """Outcomes as they come; no process and no copy is left afterwards.  lines: where the record is, or is kept."""
-    mark, unsound = secrets.token_hex(8), set[str]()
+    unsound = set[str]()
     with tempfile.TemporaryDirectory(prefix="mutants-") as scratch, ThreadPoolExecutor(jobs) as pool:
-        copies: queue.SimpleQueue[Copy] = queue.SimpleQueue()
-        for job in range(jobs):
-            copies.put(Copy(root, Path(scratch) / str(job), f"{mark}-{job}-", limit))
-
+        mark = secrets.token_hex(8)
+        copies = [Copy(root, Path(scratch) / str(job), f"{mark}-{job}-", limit) for job in range(jobs)]
+        free: queue.SimpleQueue[Copy] = queue.SimpleQueue()
         if lines is not None and lines.exists():
             record = TestsOfLines.read(lines)
         else:
-            first = copies.get()
-            record = recorded(first, Path(scratch), jobs)
-            copies.put(first)
+            record = recorded(copies[0], jobs)
             if lines is not None:
                 record.write(lines)
 
         def play(mutant: Mutant) -> Outcome:
-            copy = copies.get()
+            copy = free.get()
             try:
                 tests = record.seeing(mutant.file, mutant.line)
                 return outcome(mutant, copy, turns(tests, record.seconds, most), unsound)
             finally:
-                copies.put(copy)
+                free.put(copy)
 
+        for copy in copies:
+            free.put(copy)
         waiting = [pool.submit(play, mutant) for mutant in chosen]
         try:
             for done in as_completed(waiting):
                 yield done.result()
         finally:
             while not all(future.cancel() or future.done() for future in waiting):
-                end_all(mark)
+                for copy in copies:
+                    copy.end()
                 time.sleep(0.1)
+            for copy in copies:
+                copy.close()
 
 
 def _options() -> argparse.Namespace:

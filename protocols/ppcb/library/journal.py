@@ -23,7 +23,7 @@ from mpc.errors import ConfigError
 from mpc.files import append, open_log, write_whole
 from mpc.ledger import Entry, Ledger
 
-from ...run.tagged_file import chained, key_of
+from ...run.tagged_file import chained, key_of, writing
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Journal:
 
     def begin(self, told: Told) -> None:
         """One line in place of all, which says no less than they do."""
-        with self._held():
+        with writing(self._path), self._held():
             self._replace(told)
 
     def append(self, told: Told) -> None:

@@ -93,6 +93,9 @@ def test_nothing_is_told_that_cannot_be_noted(
         patched.setattr(os, "fdatasync", full)
         with pytest.raises(ConfigError, match=r"journal cannot be written \(No space left on device\).*: make room"):
             bandit.predict(X[0])
+        patched.setattr(os, "fsync", full)
+        with pytest.raises(ConfigError, match=r"written \(No space left on device\): make room there"):
+            bandit._service._journals[tmp_path].begin(Told(0, ()))
     assert order == []
     assert bandit.predict(X[1]).decision_id == 1, "a number that was noted is spent"
     assert load(tmp_path).predict(X[2]).decision_id == 2
