@@ -9,7 +9,17 @@ import argparse
 from collections.abc import Sequence
 from importlib.metadata import version
 
-from .commands import attack, attack_linucb, attack_membership, attack_samba, demo, offline, privacy, programs
+from .commands import (
+    attack,
+    attack_helba,
+    attack_linucb,
+    attack_membership,
+    attack_samba,
+    demo,
+    offline,
+    privacy,
+    programs,
+)
 from .run.exits import exit_codes
 
 COMMANDS = ("demo", "run", "launch", "offline", "dealer", "privacy", "attack")
@@ -44,7 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     programs.register(commands)
     offline.register(commands)
     privacy.register(commands)
-    attack.register(commands, (kind.register for kind in (attack_linucb, attack_membership, attack_samba)))
+    kinds = (attack_helba, attack_linucb, attack_membership, attack_samba)
+    attack.register(commands, (kind.register for kind in kinds))
     options = parser.parse_args(arguments)
     with exit_codes():
         options.run(options)
