@@ -166,9 +166,7 @@ class Cut:
     @cached_property
     def verdict_shifts(self) -> np.ndarray:
         """Where (equal, less) of each group lie in the verdicts: (2, groups, 1)."""
-        count = len(self.groups)
-        equal, less = np.maximum(np.arange(count) - 1, 0), np.arange(count) + count - 1
-        return np.stack([equal, less]).astype(np.uint8)[..., None]
+        return verdict_shifts(len(self.groups))
 
     @cached_property
     def readout(self) -> np.ndarray:
@@ -188,35 +186,66 @@ class Cut:
 
     @cached_property
     def last(self) -> np.ndarray:
-        """The last tables at each value of the verdicts' masks, with r's top bit above them: (readings, 4^groups).
+        """The last tables at each value of the verdicts' masks, r's top bit above them: (readings, 4^groups)."""
+        masks = np.arange(1 << 2 * len(self.groups))
+        tables = last_tables(len(self.groups), self.ring, masks, masks >> self.verdict_bits)
+        return np.ascontiguousarray(tables.T)
 
-            A = top + s sum_i a_i prod_(j > i) [oe_j != b_j],    B_i = s (1 - 2 a_i) prod_(j > i) [oe_j != b_j]
 
-        s = 1 - 2 top: then top ^ less = A + sum_i ol_i B_i.
-        """
-        count = len(self.groups)
-        masks = np.arange(1 << 2 * count)[:, None]
-        top = masks >> 2 * count - 1
-        sign = 1 - 2 * top
-        total = np.broadcast_to(top, (masks.size, 1 << count - 1)).copy()
-        rows = []
-        for i in range(count):
-            a = (masks >> (count - 1 + i)) & 1
-            higher = np.arange(1 << count - 1 - i)
-            unlike = higher ^ ((masks & ((1 << count - 1) - 1)) >> i)
-            equal = (unlike == (1 << count - 1 - i) - 1).astype(np.int64)
-            rows.append(sign * (1 - 2 * a) * equal)
-            total += np.repeat(sign * a * equal, 1 << i, axis=1)
-        return np.ascontiguousarray(np.concatenate([total, *rows], axis=1).astype(dtype_for(self.ring)).T)
+def checked(width: int, ring: int) -> None:
+    """Refuse what no comparison works in."""
+    if not 2 <= width <= 64:
+        raise RangeError(f"a comparison works in Z_2^w with w in [2, 64], not {width}")
+    if ring not in (8, 16, 64):
+        raise RangeError(f"a comparison's result is shared mod 2^8, 2^16 or 2^64, not mod 2^{ring}")
+
+
+def verdict_shifts(count: int) -> np.ndarray:
+    """Where (equal, less) of each of `count` parts lie in what is opened of them, the lowest part's equal not."""
+    equal, less = np.maximum(np.arange(count) - 1, 0), np.arange(count) + count - 1
+    return np.stack([equal, less]).astype(dtype_for(2 * count - 1))[..., None]
+
+
+def last_starts(count: int) -> np.ndarray:
+    """Where A and each B_i begin in the last tables of `count` parts."""
+    return np.cumsum([0, 1 << count - 1, *(1 << count - 1 - i for i in range(count))])[: count + 1]
+
+
+def last_tables(count: int, ring: int, masks: np.ndarray, top: np.ndarray) -> np.ndarray:
+    """The last tables at n values of the verdicts' masks and of r's top bit: (n, readings).
+
+        A = top + s sum_i a_i prod_(j > i) [oe_j != b_j],    B_i = s (1 - 2 a_i) prod_(j > i) [oe_j != b_j]
+
+    s = 1 - 2 top: then top ^ less = A + sum_i ol_i B_i.  A at x counts the a_i above the highest place where x is not
+    the complement of the masks of equal.
+    """
+    dtype, n, everyone = dtype_for(ring), np.arange(masks.size), (1 << count - 1) - 1
+    masks = masks.astype(np.intp)
+    right = ~masks & everyone  # the opened bits of equal where all are
+    a = ((masks[:, None] >> (count - 1 + np.arange(count))) & 1).astype(dtype)
+    above = np.zeros((masks.size, count + 1), dtype)
+    above[:, :count] = np.cumsum(a[:, ::-1], axis=1, dtype=dtype)[:, ::-1]
+    sign = (1 - 2 * top.astype(np.int64)).astype(dtype)[:, None]
+    lengths = _lengths(count - 1).take(right, axis=0) + ((count + 1) * n)[:, None]
+    out = np.zeros((masks.size, 3 * (everyone + 1) - 1), dtype)
+    out[:, : everyone + 1] = top.astype(dtype)[:, None] + sign * above.reshape(-1).take(lengths)
+    for i, start in enumerate(last_starts(count)[1:]):
+        out[n, start + (right >> i)] = (sign * (dtype.type(1) - a - a))[:, i]
+    return out
+
+
+@lru_cache(maxsize=16)
+def _lengths(bits: int) -> np.ndarray:
+    """Bits of x ^ y without leading zeros, for all y and x."""
+    numbers = np.arange(1 << bits)
+    unlike = numbers[:, None] ^ numbers[None]
+    return sum(((unlike >> k) > 0).astype(np.intp) for k in range(bits)) + np.zeros_like(unlike)
 
 
 @lru_cache(maxsize=256)
 def cut(width: int, ring: int) -> Cut:
     """The groups that take the fewest dealt bytes."""
-    if not 2 <= width <= 64:
-        raise RangeError(f"a comparison works in Z_2^w with w in [2, 64], not {width}")
-    if ring not in (8, 16, 64):
-        raise RangeError(f"a comparison's result is shared mod 2^8, 2^16 or 2^64, not mod 2^{ring}")
+    checked(width, ring)
     found = [Cut(width, ring, groups) for groups in _splits(-(-(width - 1) // CHUNK), _MOST)]
     return min(found, key=lambda one: (one.dealt_bytes, sum(4**k for k in one.groups), one.groups))
 

@@ -11,7 +11,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from .errors import RangeError
+from .chunks import checked, last_starts, verdict_shifts
 from .ring import dtype_for
 
 _MOST = 8  # chunks: the last tables have 383 entries
@@ -69,58 +69,31 @@ class Strings:
     @cached_property
     def verdict_shifts(self) -> np.ndarray:
         """Where (equal, less) of each chunk lie in the verdicts: (2, chunks, 1)."""
-        count = len(self.chunks)
-        equal, less = np.maximum(np.arange(count) - 1, 0), np.arange(count) + count - 1
-        return np.stack([equal, less]).astype(dtype_for(self.verdict_bits))[..., None]
+        return verdict_shifts(len(self.chunks))
 
     def readout(self, verdicts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Which of the last tables' entries are read, A's first, and whether each counts: (chunks + 1, n) both."""
         count, opened = len(self.chunks), verdicts.astype(np.intp)
         equal = opened & ((1 << count - 1) - 1)
         i = np.arange(count)[:, None]
-        places = np.concatenate([equal[None], self._tables[1:, None] + (equal >> i)])
+        places = np.concatenate([equal[None], self._starts[1:, None] + (equal >> i)])
         counts = np.concatenate([np.ones_like(equal)[None], opened >> (count - 1 + i) & 1])
         return places, counts
 
     @cached_property
-    def _tables(self) -> np.ndarray:
-        """Where A and each B_i begin."""
-        count = len(self.chunks)
-        return np.cumsum([0, 1 << count - 1, *(1 << count - 1 - i for i in range(count))])[: count + 1]
+    def _starts(self) -> np.ndarray:
+        return last_starts(len(self.chunks))
 
     def strings(self, r: np.ndarray) -> np.ndarray:
         """What is dealt for the words r: (n, string_bytes)."""
         rows = [_thermometer(bits).take(part.astype(np.intp), axis=0) for bits, part in zip(self.chunks, self.split(r))]
         return np.concatenate(rows, axis=1)
 
-    def last(self, masks: np.ndarray, top: np.ndarray) -> np.ndarray:
-        """The last tables at the verdicts' masks and r's top bits: (n, readings), as `chunks.Cut.last`.
-
-        A[x] counts the a_i above the highest place where x is not the complement of the masks of equal.
-        """
-        count, dtype = len(self.chunks), dtype_for(self.ring)
-        masks, n = masks.astype(np.intp), np.arange(masks.size)
-        everyone = (1 << count - 1) - 1
-        right = ~masks & everyone  # the opened bits of equal where all are
-        a = ((masks[:, None] >> (count - 1 + np.arange(count))) & 1).astype(dtype)
-        above = np.zeros((masks.size, count + 1), dtype)
-        above[:, :count] = np.cumsum(a[:, ::-1], axis=1, dtype=dtype)[:, ::-1]
-        sign = (1 - 2 * top.astype(np.int64)).astype(dtype)[:, None]
-        out = np.zeros((masks.size, self.readings), dtype)
-        lengths = _lengths(count - 1).take(right, axis=0) + ((count + 1) * n)[:, None]
-        out[:, : everyone + 1] = top.astype(dtype)[:, None] + sign * above.reshape(-1).take(lengths)
-        for i, start in enumerate(self._tables[1:]):
-            out[n, start + (right >> i)] = (sign * (dtype.type(1) - a - a))[:, i]
-        return out
-
 
 @lru_cache(maxsize=256)
 def strings(width: int, ring: int) -> Strings:
     """The chunks that take the fewest dealt bytes."""
-    if not 2 <= width <= 64:
-        raise RangeError(f"a comparison works in Z_2^w with w in [2, 64], not {width}")
-    if ring not in (8, 16, 64):
-        raise RangeError(f"a comparison's result is shared mod 2^8, 2^16 or 2^64, not mod 2^{ring}")
+    checked(width, ring)
     low = width - 1
     found = [
         Strings(width, ring, tuple(low // n + (k < low % n) for k in range(n)))
@@ -139,11 +112,3 @@ def _thermometer(bits: int) -> np.ndarray:
     numbers = np.arange(1 << bits)
     rows = np.packbits(numbers[None] <= numbers[:, None], axis=1, bitorder="little")
     return np.ascontiguousarray(rows)
-
-
-@lru_cache(maxsize=16)
-def _lengths(bits: int) -> np.ndarray:
-    """Bits of x ^ y without leading zeros, for all y and x."""
-    numbers = np.arange(1 << bits)
-    unlike = numbers[:, None] ^ numbers[None]
-    return sum(((unlike >> k) > 0).astype(np.intp) for k in range(bits)) + np.zeros_like(unlike)

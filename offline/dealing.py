@@ -11,7 +11,7 @@ from functools import reduce, singledispatch
 import numpy as np
 
 from mpc import correlations as kinds
-from mpc.chunks import CHUNK
+from mpc.chunks import CHUNK, last_tables
 from mpc.errors import ConfigError, RangeError
 from mpc.ops.truncate import wrap_count
 from mpc.prg import Prg
@@ -125,7 +125,7 @@ def _(item: kinds.SignTables, rows: Rows, prg: Prg) -> Clear:
 def _(item: kinds.SignStrings, rows: Rows, prg: Prg) -> Clear:
     r, masks = (part.reshape(-1) for part in _clear(item, rows))
     cut, lead = item.cut, item.shape
-    last = cut.last(masks, r >> r.dtype.type(item.width - 1))
+    last = last_tables(len(cut.chunks), item.ring, masks, r >> r.dtype.type(item.width - 1))
     return cut.strings(r).reshape(*lead, -1), last.reshape(*lead, -1)
 
 
