@@ -34,7 +34,7 @@ class Encrypted(Program["Run"]):
         self.settings, self.seed, self.data, self._problem = settings, seed, data, problem
         if problem is not None:
             for at in range(settings.steps):
-                check(problem.features[at], problem.rewards[at], settings, at)
+                check(problem.features[at], problem.rewards[at], settings.constants, at)
 
     @property
     def problem(self) -> Problem:
