@@ -11,11 +11,13 @@ from ...published.outcome import Outcome as Plain
 class Outcome(Plain):
     """ends: by step, the server's.  arms: by step, the users'.
 
-    refreshes: how many.  masked: numbers that they hid.  products: of two ciphertexts.  key_bytes: of the server's keys.
+    refreshes: how many.  masked: numbers under masks.  rounds: how often the server waited for a user.  key_bytes: of
+    the server's keys.
     """
 
     ends: list[bool] = field(default_factory=list)
     arms: list[int] = field(default_factory=list)
     refreshes: int = 0
     masked: int = 0
+    rounds: int = 0
     key_bytes: int = 0

@@ -40,7 +40,8 @@ def require_package() -> None:
 class Scheme:
     """degree: N.  products: how many, one after the other, between two refreshes.  security: bits, by SEAL's own guard.
 
-    prime: bits of each prime but the last, which serves for keys alone and has `special`.
+    prime: bits of each prime but the last, which serves for keys alone and has `special`; smaller ones where the degree
+    has no room for those.
     """
 
     degree: int = 1 << 14
@@ -54,6 +55,17 @@ class Scheme:
             raise ConfigError(f"{self.security} bits of security: choose 128, 192 or 256, less protects nobody")
         if self.products < 2 or self.products % 2:
             raise ConfigError(f"{self.products} products between two refreshes: an even number from 2 is needed")
+
+    @classmethod
+    def of(cls, degree: int, products: int, security: int) -> Scheme:
+        """With primes as large as serve, or as small as do."""
+        usual = cls(degree, products, security)
+        return usual if degree > 1 << 13 else cls(degree, products, security, 40, 58)
+
+    @property
+    def precise(self) -> bool:
+        """Whether roundings of a product are far below those of a mask."""
+        return self.prime >= 54
 
     @property
     def slots(self) -> int:
@@ -136,7 +148,7 @@ class Scheme:
         try:
             found = self.context.from_cipher_str(raw)
         except (ValueError, RuntimeError) as error:
-            raise Desync(f"{sender} sent what is no ciphertext of this run ({error}): run the same release and options")
+            raise _unfit(sender, "what is no ciphertext", error) from None
         if found.size() != 2 or level not in (None, level_of(found)) or scale not in (None, found.scale()):
             raise Desync(
                 f"{sender} sent a ciphertext of {level_of(found)} primes and scale {found.scale():.6g} where {level} "
@@ -145,6 +157,10 @@ class Scheme:
         if level_of(found) < LEAST:
             raise Desync(f"{sender} sent a ciphertext with one prime left, whose mask wraps: {LEAST} are due")
         return found
+
+
+def _unfit(sender: str, what: str, error: Exception) -> Desync:
+    return Desync(f"{sender} sent {what} of this run, by SEAL: {error}; run the same release and options everywhere")
 
 
 def level_of(ciphertext: Ciphertext) -> int:
@@ -162,7 +178,7 @@ class Vault:
             maker = None if raw is not None else seal.KeyGenerator(scheme.context)
             self._key = scheme.context.from_secret_str(raw) if maker is None else maker.secret_key()
         except (ValueError, RuntimeError) as error:
-            raise Desync(f"{sender} sent no secret key of this run ({error}): run the same release and options")
+            raise _unfit(sender, "no secret key", error) from None
         self._maker = maker
         self._encryptor = seal.Encryptor(scheme.context, self._key)
         self._decryptor = seal.Decryptor(scheme.context, self._key)
@@ -206,7 +222,7 @@ class Cloud:
             self._relin = scheme.context.from_relin_str(relin)
             self._galois = scheme.context.from_galois_str(galois)
         except (ValueError, RuntimeError) as error:
-            raise Desync(f"{sender} sent no keys to compute with ({error}): run the same release and options")
+            raise _unfit(sender, "no keys to compute with", error) from None
 
     def add(self, a: Ciphertext, b: Ciphertext) -> Ciphertext:
         """a + b, of one scale up to roundings."""
@@ -253,8 +269,10 @@ class Cloud:
         return self._do.rotate_vector(a, steps, self._galois)
 
     def _settled(self, raw: Ciphertext) -> Ciphertext:
-        """Rescaled first: then relinearising has a prime less to go through, and its noise is still about 1e-9."""
-        return self._do.relinearize(self._do.rescale_to_next(raw), self._relin)
+        """Rescaled first, relinearising has a prime less to go through; the rounding is then 100 times larger."""
+        if self.scheme.precise:
+            return self._do.relinearize(self._do.rescale_to_next(raw), self._relin)
+        return self._do.rescale_to_next(self._do.relinearize(raw, self._relin))
 
     def _declared(self, a: Ciphertext, scale: float) -> Ciphertext:
         declared = seal.Ciphertext(a)

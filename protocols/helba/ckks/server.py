@@ -10,8 +10,8 @@
     its number + r   <------------->  whether the batch ends
                      <------------->  if so, X <- X (2 I - V X), w = X b
 
-f(x) = x (3 - x^2) / 2.  A refresh leaves at least two primes, and every slot is masked; what a slot holds where nobody's
-number is, is 0, which these iterations keep.
+f(x) = x (3 - x^2) / 2.  A refresh begins with at least two primes and masks every slot; where no number is, a slot
+holds 0, which these iterations keep.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ def server(settings: Settings, *, watch: Watch | None = None, seen: Seen | None 
     """Plays all steps; learns which of them ended a batch."""
     done = Outcome(Role.SERVER.value)
     frames = Frames(settings.digest)
-    keys = []
-    for kind in (Kind.PRODUCTS, Kind.SHIFTS, Kind.NOTHING):
-        keys.append(frames.unpack((yield Receive(Role.OWNER)), Role.OWNER, kind).rest)
-    done.key_bytes = sum(map(len, keys))
-    cloud = Cloud(settings.scheme, keys[0], keys[1], sender=Role.OWNER)
-    nothing = settings.scheme.load(keys[2], Role.OWNER)
+    relin = frames.unpack((yield Receive(Role.OWNER)), Role.OWNER, Kind.PRODUCTS).rest
+    galois = frames.unpack((yield Receive(Role.OWNER)), Role.OWNER, Kind.SHIFTS).rest
+    done.key_bytes = len(relin) + len(galois)
+    cloud = Cloud(settings.scheme, relin, galois, sender=Role.OWNER)
+    raw = frames.unpack((yield Receive(Role.OWNER)), Role.OWNER, Kind.NOTHING).rest
+    nothing = settings.scheme.load(raw, Role.OWNER, level=settings.scheme.top)
     steps = _Steps(settings, frames, cloud, nothing, done, seen)
     yield Part(STEPS)
     for t in range(1, settings.steps + 1):
@@ -93,6 +93,7 @@ class _Steps:
         learned = self._loaded(self.frames.unpack(raw, Role.USER, Kind.LEARN, step=t).rest, self.top)
         ended = grown or (yield from self.test(bits))
         self.done.ends.append(ended)
+        self.done.rounds += 2 if grown else 3  # features, what is learned, a test
         self.sums = cloud.add(self.sums, learned)
         self.batch = self.nothing if ended else cloud.add(self.batch, learned)
         if ended and t < self.settings.steps:
@@ -116,8 +117,9 @@ class _Steps:
         share = layout.of_arms(given.norm * self.settings.estimate / width)
         linear = cloud.times(cloud.shift(forms, layout.half), share, level, scale)
         root = yield from self.raised(root, level + 1)
-        index = cloud.add(linear, cloud.times(root, beta * math.sqrt(high) / width, level, scale))
-        return cloud.plus(index, (beta / t + 1.0) / width)
+        share = layout.of_arms(beta * math.sqrt(high) / width)
+        index = cloud.add(linear, cloud.times(root, share, level, scale))
+        return cloud.plus(index, layout.of_arms((beta / t + 1.0) / width))
 
     def root(self, z: Ciphertext, count: int) -> Asking:
         """sqrt(z), of z in [c / c2, 1]."""
@@ -264,6 +266,7 @@ class _Steps:
         a = self.scheme.lowered(a, LEAST)
         raw = mask.onto(self.cloud, a).to_string()
         self.done.refreshes += 1
+        self.done.rounds += 1
         self.done.masked += len(mask.wide)
         yield Send(Role.USER, self.frames.pack(Kind.REFRESH, raw, step=self.t, level=level, plan=plan))
         fresh = []

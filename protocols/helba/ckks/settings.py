@@ -31,8 +31,9 @@ from mpc.errors import ConfigError, RangeError
 from .layout import Layout
 from .scheme import Scheme
 
-ENDED = 0.45  # of a test's result
-HELD = 1e-6  # how precisely a refreshed inverse is held, at lambda = 1
+ENDED = 0.5  # of a test's result; the paper's 0.45 also ends a batch whose tau is just below C
+_CLEAR = 0.1  # how far from 0 a test's number has come at 1 / (4 t) from C: 0.45 or 0.55, as the paper asks
+HELD, COARSE = 1e-6, 1e-5  # how precisely a refreshed inverse is held at lambda = 1, by primes
 _ROOT = 100.0  # times finer than the paper's 1 / t, so that indices are as exact as their gaps
 
 
@@ -52,10 +53,11 @@ class Settings:
         if self.batches is not Batches.PUBLIC:
             raise ConfigError(f"--batches {self.batches.value} is of --mode mpc: here the server is told of each end")
         given, _ = self.constants, self.layout
-        if given.eps(self.steps) < HELD / given.ridge:
+        held = (HELD if self.scheme.precise else COARSE) / given.ridge
+        if given.eps(self.steps) < held:
             raise RangeError(
                 f"L = {given.norm:g} over {self.steps:,} steps needs an inverse to {given.eps(self.steps):.1e}, and "
-                f"ciphertexts hold it to {HELD / given.ridge:.1e}: play fewer steps, or use --mode mpc"
+                f"ciphertexts hold it to {held:.1e}: play fewer steps, or use --mode mpc"
             )
 
     @cached_property
@@ -106,7 +108,7 @@ class Settings:
         """Until a bit is known to eps', and a trace further than 1 / (4 t) from C is on its side of 0.45 and 0.55."""
         eps = self.precision(t)
         bits = _sign_count(eps, 1.0 - 2.0 * eps)
-        return max(bits, _sign_count(1.0 / (4.0 * t * self.trace), 1.0 - 2.0 * ENDED)) if tested else bits
+        return max(bits, _sign_count(1.0 / (4.0 * t * self.trace), _CLEAR)) if tested else bits
 
     def inverse_count(self, start: int) -> int:
         """Until A of all steps before `start` is known to half of eps(t_j)."""

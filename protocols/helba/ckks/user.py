@@ -16,7 +16,7 @@ from .layout import Plan
 from .masks import DISTANCE, refreshed
 from .messages import RESULT, Frames, Kind, Role
 from .outcome import Outcome
-from .scheme import LEAST, Vault
+from .scheme import LEAST, Ciphertext, Vault
 from .settings import Settings
 
 
@@ -97,7 +97,7 @@ class _User:
                 number = float(self.vault.decrypt(y)[layout.test_at].sum())
                 yield Send(Role.SERVER, self.frames.pack(Kind.RESULT, RESULT.pack(number), step=t))
 
-    def _refreshed(self, y: object, level: int, number: int) -> list[object]:
+    def _refreshed(self, y: Ciphertext, level: int, number: int) -> list[Ciphertext]:
         if number not in set(Plan) or not LEAST < level <= self.scheme.top:
             raise ConfigError(f"{Role.SERVER} asks for plan {number} at level {level}: run the same release everywhere")
         layout, plan = self.layout, Plan(number)
