@@ -86,6 +86,7 @@ class _Steps:
         for bit in range(layout.half.bit_length() - 1):
             forms = cloud.add(forms, cloud.shift(forms, 1 << bit))
         index = yield from self.index(forms)
+        self._show("index", index)
         largest = yield from self.largest(index)
         bits = yield from self.compare(index, largest, None if grown else forms)
         yield from self.told(bits, tested=not grown)
