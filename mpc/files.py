@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import hashlib
@@ -35,11 +36,24 @@ def write_whole(path: Path, content: bytes, mode: int = 0o600) -> None:
     flush_folder(path.parent)
 
 
+def make_folder(path: Path) -> None:
+    """A folder of its owner alone; one that was not there is on the disk, with all above it, when this returns."""
+    missing = [place for place in (path, *path.parents) if not place.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    path.chmod(0o700)
+    for place in missing:
+        flush_folder(place.parent)
+
+
 def open_log(path: Path) -> int:
-    """A file to append to, made where there is none; this holder's alone until it is closed."""
-    log = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-    fcntl.flock(log, fcntl.LOCK_EX)
-    return log
+    """A file to read and append to, made where there is none; this holder's alone until it is closed."""
+    while True:
+        log = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        fcntl.flock(log, fcntl.LOCK_EX)
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(log), os.stat(path)):
+                return log
+        os.close(log)  # another took its place meanwhile
 
 
 def append(log: int, record: bytes) -> None:

@@ -174,14 +174,26 @@ class Share(_Hidden):
 
     def times(self, factor: Any, *, bits: int) -> Share:
         """Times a public value encoded with `bits` fraction bits, which are added to the scale."""
+        words, scale = self._factor(factor, bits)
+        x, y = _align(self.words, words[None])
+        return Share(self.session, x * y, scale)
+
+    def mapped(self, rows: Any, *, bits: int) -> Share:
+        """[M x] of a vector x, for a public matrix M, or [<m, x>] for one row, encoded as in `times`."""
+        if self.ndim != 1:
+            raise TypeError(f"a public matrix maps a vector, not a share of shape {self.shape}: use ops.einsum")
+        words, scale = self._factor(rows, bits)
+        return Share(self.session, np.einsum("...d,Pd->P...", words, self.words), scale)
+
+    def _factor(self, factor: Any, bits: int) -> tuple[np.ndarray, int]:
+        """The words of a public factor, and the scale of a product with it."""
         scale = self.scale + bits
         if scale > ring.VALUE_BITS:
             raise RangeError(f"the product would have {scale} fraction bits of {ring.VALUE_BITS}: truncate first")
         words = ring.encode(factor, bits)
         if self.session.trail is not None:
             self.session.trail.multiplied(words)
-        x, y = _align(self.words, words[None])
-        return Share(self.session, x * y, scale)
+        return words, scale
 
     def __truediv__(self, other: Any) -> Share:
         raise TypeError("division is not local: multiply by a public reciprocal, or use ops.truncate or ops.reciprocal")

@@ -39,9 +39,9 @@ def truncate(session: Session, x: Share, bits: int) -> Rounds[Share]:
 
 
 def truncate_to(session: Session, x: Share, scale: int) -> Rounds[Share]:
-    """[x] with `scale` fraction bits: as `truncate`, or no round where it has them already."""
-    if x.scale == scale:
-        return x
+    """[x] with `scale` fraction bits: as `truncate`, or no round where it has no more of them."""
+    if x.scale <= scale:
+        return x.rescale(scale)
     return (yield from truncate(session, x, x.scale - scale))
 
 

@@ -8,10 +8,11 @@ from typing import Any
 from ..run.program import Program
 from ..run.report import Report, plain_report
 from .beside import facts, picture, said
+from .program import ROUNDS_TO_ARM
 from .run import Run
 
 
 def report(program: Program[Any], run: Run) -> Report:
     """Costs and the ledger behind what is HELBA's own."""
-    plain = plain_report(program, facts(run), said(run), run.ended)
+    plain = plain_report(program, {**facts(run), "rounds_to_arm": ROUNDS_TO_ARM}, said(run), run.ended)
     return replace(plain, picture=lambda path: picture(run, path))

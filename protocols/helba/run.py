@@ -16,7 +16,7 @@ from mpc.share import Share
 from ..run.program import Arrays, Counted, Desk, Ended, Facts, Program, Role
 from .beside import Beside
 from .clients import check, user
-from .program import USER, State, step
+from .program import USER, State, step, update_items
 from .settings import Batches, Settings
 
 NEAR = 1e-5  # how far apart indices can be that roundings may order otherwise
@@ -87,22 +87,20 @@ class Parties:
     def __init__(self, session: Session, settings: Settings, kept: Arrays | None, done: int) -> None:
         self.session, self.settings, self.done = session, settings, done
         self.shares = State.begin(session, settings) if kept is None else State.restored(session, settings, kept)
-        self._hidden = settings.batches is Batches.HIDDEN
-        self._knows = not self._hidden or len(session.hosted) == session.parties
+        self._knows = settings.batches is not Batches.HIDDEN or len(session.hosted) == session.parties
         self.ends: list[bool] = [] if kept is None or not self._knows else kept["ends"].astype(bool).tolist()
+        self._items = update_items(settings, session.parties)
         if session.trail is not None:
             session.trail.note("helba", settings.digest, done)
 
     def turn(self) -> None:
         """One step."""
-        t, given = self.done + 1, self.settings.constants
-        start = (
-            given.earliest(t) if self._hidden else 2 + max((at for at, end in enumerate(self.ends) if end), default=-1)
-        )
-        ended = self.session.run(step(self.session, self.shares, t, start, self.settings))
+        t, batches = self.done + 1, self.settings.batches
+        start = self.settings.constants.earliest(t) if batches is Batches.HIDDEN else self._start
+        ended = batches is not Batches.PUBLIC or self.ends[-1:] == [True]
+        told = self.session.run(step(self.session, self.shares, t, start, ended, self.settings, self._items))
         if self._knows:  # a simulation reads the bit that is nobody's
-            clear = ended.words.sum(dtype=np.uint64) if isinstance(ended, Share) else ended
-            self.ends.append(bool(clear))
+            self.ends.append(bool(told.words.sum(dtype=np.uint64) if isinstance(told, Share) else told))
         self.done += 1
 
     @property

@@ -23,7 +23,7 @@ from mpc.net.transport import DEFAULT_TIMEOUT
 from mpc.scratch import remove_left, scratch_folder
 from offline import Plan
 
-from .exits import exit_codes
+from .exits import exit_codes, say
 from .folder import PICTURES, Keep, check_file, check_picture, reserved, settle
 from .launch import Processes, launch
 from .plan_command import add_plan
@@ -121,7 +121,7 @@ def main(system: System, arguments: Sequence[str] | None = None) -> None:
         for name, what in (("run", IN_THIS_PROCESS), ("launch", IN_PROCESSES), ("plan", "what a run draws"))
     )
     register(system, run, launch_)
-    add_plan(plan, system.name, partial(planned, system), add=partial(add_problem, system))
+    add_plan(plan, system.name, partial(planned, system), add=partial(add_problem, system), summary=system.summary)
     with exit_codes():
         options = parser.parse_args(arguments)
         options.run(options)
@@ -142,6 +142,7 @@ def check_parties(parties: int) -> None:
 
 def planned(system: System, options: Namespace) -> Plan:
     """The plan of a run; says how many steps of it the run draws."""
+    check_parties(options.parties)
     system.check(options)
     program = system.planned(options)
     steps, rehearsed = program.draws(), rehearse(program)
@@ -219,7 +220,7 @@ def _played(system: System, options: Namespace, out: Path | None, *, processes: 
         more = system.running(program, kept)
         if processes:
             run = launch(
-                program, _processes(options), keep=keep, watch=lambda done: progress(done, more(done)), say=_say
+                program, _processes(options), keep=keep, watch=lambda done: progress(done, more(done)), say=say
             )  # fmt: skip
         else:
             interrupt = stack.enter_context(Interrupt())
@@ -256,6 +257,8 @@ def _reported(system: System, options: Namespace, program: Program[Any], run: An
 def _finish(system: System, options: Namespace, report: Report, out: Path | None) -> None:
     """Print and write what there is; only then is the run a finished one.  Exit code 130 if it was stopped."""
     given = {name: value for name, value in vars(options).items() if name not in ("run", "command", "json")}
+    named = {"program": system.name, "mode": options.mode, "seed": options.seed}
+    report = replace(report, document={**named, **report.document})
     show(report, given, out, options.plot, as_json=options.json)
     if report.done < system.steps(options):
         sys.stdout.flush()
@@ -329,9 +332,5 @@ def _told_to_stop(system: System, options: Namespace, out: Path | None) -> Itera
 def _stopped(system: System, options: Namespace, done: int, out: Path | None) -> SystemExit:
     """A run that was stopped says how to go on, and exits with 130."""
     cure = f": go on with --resume and --out {out}" if out is not None else ", and nothing is kept without --out"
-    _say(f"stopped at {system.step} {done:,} of {system.steps(options):,}{system.untold}{cure}")
+    say(f"stopped at {system.step} {done:,} of {system.steps(options):,}{system.untold}{cure}")
     return SystemExit(130)
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)

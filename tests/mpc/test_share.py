@@ -73,6 +73,19 @@ def test_local_bits(name: str, parties: int, simulate: Fixture, reveal: Fixture)
     assert reveal(LOCAL_BITS[name](x, y)).tolist() == LOCAL_BITS[name](BITS_X, BITS_Y).tolist()
 
 
+@pytest.mark.parametrize("rows", [X, X[0], X[:, :0]], ids=["matrix", "one row", "nothing"])
+def test_a_public_matrix_maps_a_vector(rows: np.ndarray, parties: int, simulate: Fixture, reveal: Fixture) -> None:
+    session = simulate(parties)
+    x = session.share(Y[0, : rows.shape[-1]], owner=parties - 1, scale=15)
+    result = x.mapped(rows, bits=12)
+    assert result.scale == 27 and result.shape == rows.shape[:-1] and session.round == 0
+    assert reveal(result) == pytest.approx(rows @ Y[0, : rows.shape[-1]], abs=0)
+    with pytest.raises(RangeError, match="truncate first"):
+        x.mapped(rows, bits=48)
+    with pytest.raises(TypeError, match="maps a vector"):
+        session.share(X).mapped(rows, bits=12)
+
+
 def test_scales_travel(simulate: Fixture, reveal: Fixture) -> None:
     x = simulate(3).share([1.5, -2.25])
     assert (x * 2).scale == 20 and (x * 0.5).scale == 40 and x.times(0.5, bits=3).scale == 23

@@ -47,6 +47,9 @@ class Pay(NamedTuple):
     actions: np.ndarray
     rewards: np.ndarray
 
+    def __repr__(self) -> str:
+        return f"Pay(contexts={len(self.rewards)}, hidden)"
+
 
 class Service:
     """Shares of one bandit in this process, and the calls that use them."""

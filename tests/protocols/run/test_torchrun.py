@@ -33,7 +33,7 @@ def test_what_all_ranks_find_rank_0_says(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_what_ends_a_rank_is_left_where_torchrun_looks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TORCHELASTIC_ERROR_FILE", str(tmp_path / "error.json"))
     with pytest.raises(ConfigError), reported():
-        raise ConfigError("a folder is missing: make it")
+        raise ConfigError("a folder is missing ({}): make it", own="a value")
     told = json.loads((tmp_path / "error.json").read_text())["message"]
-    assert told["message"] == told["extraInfo"]["py_callstack"] == "error: a folder is missing: make it"
+    assert told["message"] == told["extraInfo"]["py_callstack"] == "error: a folder is missing (...): make it"
     assert int(told["extraInfo"]["timestamp"]) > 0
