@@ -258,6 +258,7 @@ def _finish(system: System, options: Namespace, report: Report, out: Path | None
     """Print and write what there is; only then is the run a finished one.  Exit code 130 if it was stopped."""
     given = {name: value for name, value in vars(options).items() if name not in ("run", "command", "json")}
     named = {"program": system.name, "mode": options.mode, "seed": options.seed}
+    named = {name: value for name, value in named.items() if name not in report.document}
     report = replace(report, document={**named, **report.document})
     show(report, given, out, options.plot, as_json=options.json)
     if report.done < system.steps(options):

@@ -24,6 +24,7 @@ def document(run: Run) -> dict[str, Any]:
     settings = run.settings
     return {
         "policy": settings.policy,
+        "mode": "mpc",
         "arms": settings.arms,
         "budget": settings.budget,
         "parties": run.parties,
@@ -40,6 +41,7 @@ def classic_document(run: ClassicRun) -> dict[str, Any]:
     """The same of the published protocol."""
     return {
         "policy": run.spec.name,
+        "mode": "classic",
         "arms": len(run.game.pulls),
         "budget": run.budget,
         "bits": run.bits,
