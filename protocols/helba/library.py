@@ -66,7 +66,7 @@ class EncryptedLinearBandit:
             if given.shape != self._features.shape:
                 wanted = f"{self._features.shape}, a row an arm"
                 raise ConfigError(f"features of shape {wanted}, are wanted, not {given.shape}")
-            check(given, np.zeros(self.settings.arms), self.settings, self.learned)
+            check(given, np.zeros(self.settings.arms), self.settings.constants, self.learned)
             self._features[...] = given
         self._pulled = self._parties.decide()
         return self._arm if self._here else None
@@ -76,7 +76,7 @@ class EncryptedLinearBandit:
         if self._pulled is None:
             raise ConfigError("there is no arm to be paid for: predict first")
         if self._mine(reward, "reward"):
-            check(self._features[:1], np.array([reward], float), self.settings, self.learned)
+            check(self._features[:1], np.array([reward], float), self.settings.constants, self.learned)
             self._reward[...] = reward
         self._parties.pay(self._pulled)
         self._pulled = None

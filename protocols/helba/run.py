@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from bandits.helba import HELBA, Played, Problem, play
+from bandits.helba import HELBA, Problem, play
 from mpc.client import ClientProgram
 from mpc.session import Session
 from mpc.share import Share
 
 from ..run.program import Arrays, Counted, Desk, Ended, Facts, Program, Role
+from .beside import Beside
 from .clients import check, user
 from .program import USER, State, decide, pay, update_items
 from .settings import Batches, Settings
@@ -34,7 +35,7 @@ class Encrypted(Program["Run"]):
         self.settings, self.seed, self.data, self._problem = settings, seed, data, problem
         if problem is not None:
             for at in range(settings.steps):
-                check(problem.features[at], problem.rewards[at], settings, at)
+                check(problem.features[at], problem.rewards[at], settings.constants, at)
 
     @property
     def problem(self) -> Problem:
@@ -125,28 +126,9 @@ class Parties:
 
 
 @dataclass(frozen=True)
-class Run(Counted):
-    """arms and ends: by step; ends None where nobody knows them.  twin: of the policy in the clear."""
+class Run(Beside, Counted):
+    """On shares."""
 
-    settings: Settings
-    problem: Problem
-    arms: np.ndarray
-    ends: np.ndarray | None
-    twin: Played
+    mode, where, near = "mpc", "on shares", NEAR
+
     ended: Ended
-
-    @property
-    def regret(self) -> float:
-        """Of the arms that were pulled."""
-        return float(self.problem.lost(self.arms).sum())
-
-    @property
-    def first_difference(self) -> int | None:
-        """The first step at which another arm was pulled than in the clear."""
-        apart = np.nonzero(self.arms != self.twin.arms)[0]
-        return int(apart[0]) if apart.size else None
-
-    @property
-    def ends_equal(self) -> bool | None:
-        """Whether batches ended behind the same steps."""
-        return None if self.ends is None else bool((self.ends == self.twin.ends).all())
