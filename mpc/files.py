@@ -48,12 +48,23 @@ def make_folder(path: Path) -> None:
 def open_log(path: Path) -> int:
     """A file to read and append to, made where there is none; this holder's alone until it is closed."""
     while True:
-        log = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-        fcntl.flock(log, fcntl.LOCK_EX)
+        log = locked(os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o600))
         with contextlib.suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(log), os.stat(path)):
                 return log
         os.close(log)  # another took its place meanwhile
+
+
+def locked(log: int) -> int:
+    """An open file, once no other holder has it."""
+    fcntl.flock(log, fcntl.LOCK_EX)
+    return log
+
+
+def let_go(log: int) -> None:
+    """Give it back; another descriptor of the same opening would else keep the lock."""
+    fcntl.flock(log, fcntl.LOCK_UN)
+    os.close(log)
 
 
 def append(log: int, record: bytes) -> None:

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from ..bench.helba import PAPER
 from ..run.picture import picture
-from .style import PANEL, SMALL, band, each, lines, of
+from .style import PANEL, SMALL, band, each, lines, mean_line, of
 from .units import Rows
 
 
@@ -25,9 +25,9 @@ def draw(figure: str, rows: Rows, path: Path) -> None:
 def _regret(canvas: Figure, rows: Rows) -> None:
     axes = canvas.subplots()
     for policy in each(rows, "policy"):
-        band(axes, of(rows, policy=policy), "t", "regret", policy, "k--" if "shares" in policy else "-")
-    axes.set(xlabel="t", ylabel="cumulative regret")
-    axes.set_title(f"{len(each(rows, 'run'))} runs, one standard deviation to each side", fontsize=PANEL)
+        mean_line(axes, of(rows, policy=policy), "t", "regret", policy, "k--" if "shares" in policy else "-")
+    axes.set(xlabel="t", ylabel="cumulative regret", ylim=(0, None))
+    axes.set_title(f"means of {len(each(rows, 'run'))} runs", fontsize=PANEL)
     axes.legend(fontsize=SMALL)
 
 

@@ -93,7 +93,7 @@ class System(ABC):
         self, options: Namespace, keep: Keep | None, *, processes: bool, watch: Callable[[int], None]
     ) -> Report:
         """Play the protocol as it was published."""
-        raise ConfigError(f"{self.name} has no --mode {CLASSIC}")
+        raise ConfigError(f"{self.name} has no --mode {options.mode}")
 
 
 def register(system: System, run: Any, launch_: Any) -> None:
@@ -206,7 +206,7 @@ def _run(system: System, options: Namespace, *, processes: bool) -> None:
 
 def _played(system: System, options: Namespace, out: Path | None, *, processes: bool) -> Report:
     keep = _keep_in(system, options, out)
-    if getattr(options, "mode", MPC) == CLASSIC:
+    if options.mode != MPC:
         progress = Progress(system.steps(options), system.step)
         report = system.classic(options, keep, processes=processes, watch=progress)
         progress.end()
@@ -276,8 +276,8 @@ def _checked(system: System, options: Namespace, here: Place | None, *, processe
     if options.checkpoint_every < 1:
         unit = system.unit or system.step
         raise ConfigError(f"at least 1 {unit} between checkpoints, not {options.checkpoint_every}")
-    classic = getattr(options, "mode", MPC) == CLASSIC
-    if not classic:
+    published = options.mode != MPC
+    if not published:
         check_parties(options.parties)
     if here is None and not processes:
         for name in _OF_PROCESSES:
@@ -285,7 +285,7 @@ def _checked(system: System, options: Namespace, here: Place | None, *, processe
                 raise ConfigError(
                     f"--{name} is for parties in processes of their own: use 'masked launch {system.name}'"
                 )
-    if classic and options.material is not None:
+    if published and options.material is not None:
         raise ConfigError(f"--material is of --mode {MPC}: the published protocol draws nothing that is dealt")
     if options.plot is not None and options.material is not None and system.draws_reference:
         raise ConfigError("--plot draws the reference, whose coins are the dealer's alone with --material: drop one")
