@@ -19,6 +19,8 @@ PUBLIC = {
     # on a wire as it is, and said to all
     "_Round.digest", "Header.digest", "Stamp.digest", "Kind.magic", "Standing.magic", "Standing.deal", "Standing.plan",
     "Message.rest", "Send.raw",
+    # tables that follow from the width of a comparison
+    "_Term.value", "_Term.equal", "_Term.less",
     # arms, and numbers of owners, that all know
     "PublicProblem.arms", "HiddenRanges.arms", "HiddenRanges.start", "Settings.arms", "Holdings.numbers",
     # what a caller asked for

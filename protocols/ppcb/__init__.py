@@ -9,9 +9,9 @@ report          a result as JSON, text and files; command: the options
 """
 
 from .library.bandit import Prediction, PrivateContextualBandit
-from .library.calls import Hear, Say, payer_client, puller_client
 from .library.offline_evaluation import Evaluation, evaluate_offline
 from .library.propensity import Propensity
+from .library.rounds import Hear, Say, payer_client, puller_client
 from .program import State, decide, learn, step
 from .settings import Settings
 

@@ -279,6 +279,10 @@ def _checked(system: System, options: Namespace, here: Place | None, *, processe
     published = options.mode != MPC
     if not published:
         check_parties(options.parties)
+    elif here is not None:
+        raise ConfigError(
+            f"torchrun starts computing parties, and --mode {options.mode} has none: use 'masked launch {system.name}'"
+        )
     if here is None and not processes:
         for name in _OF_PROCESSES:
             if getattr(options, name) is not None:

@@ -73,10 +73,11 @@ def test_the_document_and_the_ledger(played: tuple[CkksRun, Looking], tmp_path: 
     assert (tmp_path / "reward.png").stat().st_size > 1000
 
 
-def test_more_arms_and_dimensions() -> None:
-    """Three arms of three dimensions: a tournament with a gap, and blocks that are not full."""
-    settings = Settings(Constants(dim=3, growth=1.0), 3, 3, SMALL)
-    run = play_ckks(settings, fresh(settings.constants, 3, 2, arms=3))
+@pytest.mark.parametrize(("dim", "arms", "steps"), [(3, 3, 3), (1, 1, 2)])
+def test_other_sizes(dim: int, arms: int, steps: int) -> None:
+    """Three arms of three dimensions: a tournament with a gap, and blocks that are not full; and no choice at all."""
+    settings = Settings(Constants(dim=dim, growth=1.0), arms, steps, SMALL)
+    run = play_ckks(settings, fresh(settings.constants, steps, 2, arms=arms))
     assert run.first_difference is None and run.ends_equal
 
 
