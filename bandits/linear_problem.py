@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -49,7 +49,7 @@ class LinearProblem:
     """arms: (K, d), public.  theta: (d,), the owner's secret.  exploration: constants, public."""
 
     arms: np.ndarray
-    theta: np.ndarray
+    theta: np.ndarray = field(repr=False)
     exploration: Exploration
 
     def __post_init__(self) -> None:

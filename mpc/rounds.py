@@ -7,13 +7,14 @@ A protocol yields one request, or several as a tuple, and is sent back one resul
         d, e = yield Open(x - a), Open(y - b)
 
 `yield from` runs another protocol in sequence; `together` runs protocols that do not depend on each other in the
-same rounds; `labelled` books the cost of one under a name.
+same rounds; `labelled` books the cost of one under a name; `supplied` draws what one needs beforehand.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Generator
+from collections import deque
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field
 from types import CodeType, GeneratorType
 from typing import TYPE_CHECKING, Any, TypeVar, Union
@@ -24,6 +25,7 @@ from .ledger import EVERYONE
 from .meter import Cost
 
 if TYPE_CHECKING:
+    from .correlations import Correlation
     from .session import Session
     from .share import BinaryShare, Share
 
@@ -143,13 +145,28 @@ def together(*programs: Rounds[Any]) -> Rounds[tuple[Any, ...]]:
     return Together(programs)
 
 
-class Labelled(Generator[Yielded, Any, Any]):
+class _Around(Generator[Yielded, Any, Any]):
+    """A program with something done around each of its rounds."""
+
+    __slots__ = ("program",)
+
+    def __init__(self, program: Rounds[Any]) -> None:
+        self.program = program
+
+    def throw(self, *error: Any) -> Yielded:
+        return self.program.throw(*error)
+
+    def close(self) -> None:
+        self.program.close()
+
+
+class Labelled(_Around):
     """A program whose rounds, bytes and seconds are booked under a label of the meter."""
 
-    __slots__ = ("_since", "cost", "program")
+    __slots__ = ("_since", "cost")
 
     def __init__(self, program: Rounds[Any], cost: Cost) -> None:
-        self.program = program
+        super().__init__(program)
         self.cost = cost
         self._since = 0.0
 
@@ -166,16 +183,42 @@ class Labelled(Generator[Yielded, Any, Any]):
                 request.labels += (self.cost,)
         return yielded
 
-    def throw(self, *error: Any) -> Yielded:
-        return self.program.throw(*error)
 
-    def close(self) -> None:
-        self.program.close()
+class Supplied(_Around):
+    """A program that has its correlations from a stock of its own."""
+
+    __slots__ = ("_session", "_stock")
+
+    def __init__(self, program: Rounds[Any], session: Session, items: Iterable[Correlation]) -> None:
+        super().__init__(program)
+        self._session = session
+        self._stock = deque([(item, session.draw(item)) for item in items])
+
+    def send(self, value: Any) -> Yielded:
+        before, self._session.stock = self._session.stock, self._stock
+        try:
+            return self.program.send(value)
+        finally:
+            self._session.stock = before
+
+
+def pause(rounds: int) -> Rounds[None]:
+    """Ask for nothing in so many rounds, where the others of a `together` go on."""
+    for _ in range(rounds):
+        yield ()
 
 
 def labelled(session: Session, label: str, program: Rounds[T]) -> Rounds[T]:
     """Book what `program` costs under `session.meter[label]`; labels nest."""
     return Labelled(program, session.meter[label])
+
+
+def supplied(session: Session, items: Iterable[Correlation], program: Rounds[T]) -> Rounds[T]:
+    """Draw now what `program` will draw, in this order: then it may run before others or beside them.
+
+    A plan has one order, and two programs draw in another one side by side than one after the other.
+    """
+    return Supplied(program, session, items)
 
 
 _places: dict[tuple[int, int], tuple[CodeType, str]] = {}  # the code is kept, or another could get its number
@@ -202,7 +245,7 @@ def position(program: Any) -> str:
         elif kind is Together:
             levels.append("[" + "|".join([position(m.program) for m in program.members if m.running]) + "]")
             break
-        elif kind is Labelled:
+        elif kind is Labelled or kind is Supplied:
             program = program.program
         else:
             break

@@ -6,6 +6,7 @@ This module alone says what party 0 does differently: it adds public constants.
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from types import TracebackType
@@ -53,6 +54,7 @@ class Session(Unshared):
     ) -> None:
         super().__init__()
         self.source = source
+        self.stock: deque[tuple[Correlation, tuple[np.ndarray, ...]]] | None = None  # of the program that runs now
         self.parties = transport.parties
         self.hosted = transport.hosted
         self.ledger = Ledger() if ledger is None else ledger
@@ -105,6 +107,9 @@ class Session(Unshared):
 
     def draw(self, item: Correlation) -> tuple[np.ndarray, ...]:
         """The next correlated randomness, as arrays (hosted, *shape)."""
+        if self.stock is not None:
+            assert self.stock and self.stock[0][0] == item, "a program is supplied with what it draws, in its order"
+            return self.stock.popleft()[1]
         if self.trail is not None:
             self.trail.drew(item)
         return self.source.draw(item)

@@ -44,10 +44,15 @@ class Inspection:
         return (self.manifest.blocks - self.cursor) * self.manifest.block_steps
 
 
-def inspect(home: Path) -> Inspection:
-    """Look at a store without locking or changing it, also while a run draws from it."""
+def inspect(home: Path, *, whole: bool = False) -> Inspection:
+    """Look at a store without locking or changing it, also while a run draws from it.
+
+    whole: read the blocks that are left, too; one that was damaged on its way is refused before a run comes to it.
+    """
     directory = Directory(home)
     cursor, finished, _ = directory.read_claims()
+    for block in range(cursor, directory.manifest.blocks) if whole and not directory.manifest.party else ():
+        directory.corrections(block)
     return Inspection(directory.manifest, directory.plan, cursor, finished, directory.has_moved(cursor))
 
 

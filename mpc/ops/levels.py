@@ -105,9 +105,7 @@ def square_root_levelled(session: Session, x: Share, levels: Levels) -> Rounds[S
     below = yield from is_negative(session, gaps, width=levels.width)
     up, down = levels.steps
     near = yield from product(session, x, (below * up).sum(axis=-1) + 1)
-    near = near.at_scale(levels.even)
-    near = near.rescale(max(near.scale, levels.lines.scale))
-    near = yield from truncate_to(session, near, levels.lines.scale)
+    near = yield from truncate_to(session, near.at_scale(levels.even), levels.lines.scale)
     y = yield from truncate_to(session, (yield from curve(session, near, levels.lines)), levels.root_bits)
     root = yield from product(session, y, (1 << (levels.count - 1)) - (below * down).sum(axis=-1))
     return root.at_scale(levels.root_scale)

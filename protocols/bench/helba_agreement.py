@@ -99,23 +99,23 @@ def measure(
 def _errors(
     simulation: Simulation[Any], problem: Problem, settings: Settings, watch: Callable[[int], object]
 ) -> Iterator[tuple[float, float]]:
-    """Play to the end; of A over eps(t), and of w, every hundredth of the run."""
+    """Play to the end; of A over eps(t), and of w, every hundredth of the run; both before its last step."""
     given, player = settings.constants, simulation.player
     assert isinstance(player, Parties)
     gram, sums = given.ridge * np.eye(given.dim), np.zeros(given.dim)
     for step in range(settings.steps):
         simulation.turn()
         watch(step + 1)
-        arm = int(simulation.notes[-1])
-        x = problem.features[step, arm]
-        gram += np.outer(x, x)
-        sums += problem.rewards[step, arm] * x
         if (step + 1) % max(1, settings.steps // 100) == 0:
             words = player.shares.table.words.sum(axis=0, dtype=np.uint64).view(np.int64)[-1]
             exact = np.linalg.inv(gram)
             off = np.linalg.norm(np.ldexp(words[:-1], -settings.widths.inverse) - exact, 2)
             estimate = np.abs(np.ldexp(words[-1], -ESTIMATE_BITS) - exact @ sums).max()
-            yield float(off) / given.eps(step + 2), float(estimate)
+            yield float(off) / given.eps(step + 1), float(estimate)
+        arm = int(simulation.notes[-1])
+        x = problem.features[step, arm]
+        gram += np.outer(x, x)
+        sums += problem.rewards[step, arm] * x
 
 
 def main() -> None:

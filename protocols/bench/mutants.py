@@ -2,21 +2,26 @@
 
 Changes are drawn at random from all that can be made in the rooms: a comparison, an operator, a number by 1, a
 condition, a call left out, arguments swapped, nothing returned.  Each is made in a private copy of the project, and
-pytest runs there until a test fails: first the tests named after the changed module, then those of its room that name
-the module or the changed function, then the rest of the room, then those of other rooms that import the module.
-A test that fails is run again without the change: only if it passes there has it killed the mutant; else it is left
-out from then on.  A test that hangs is ended by its own timeout, and all tests of a mutant after --limit seconds.
+those tests that run the changed line are run there until one fails, the quickest first, as many as take --most
+seconds without a change.  Which tests these are is found by a first run of all, which takes about twice the suite's
+time; --lines keeps what it found for other runs on the same code and tests.  A test that fails is run again without
+the change: only if it passes there has it killed the mutant; else it is left out from then on.  A test that hangs is
+ended by its own timeout; a mutant whose tests together take over --limit seconds counts as alive.
 
 An `alive` mutant is a test that is missing, or means the same as the code: look at each.  What cannot change a meaning
 is not drawn (texts, errors that are raised, assertions, __repr__, annotations, sizes of buffers, seconds of patience).
 
-The table goes to stdout, a line for each mutant to stderr, everything to --json; exit code 1 if any is alive.
+The table goes to stdout, a line for each mutant to stderr, everything to --json as it comes: a mutant that is in the
+file is not played again, so a run that was stopped goes on.  Who has looked at one that is alive and found that it
+means the same writes the "reason" into the file; --again plays the others that were alive, on today's code.  Exit code
+1 if any is alive without a reason.
 
 examples:
-  scripts/mutants                                  40 mutants of all rooms: about an hour
+  scripts/mutants                                  40 mutants of all rooms
   scripts/mutants --seed 2 --count 200 --jobs 2    other ones, and more; a core for each job
   scripts/mutants --rooms mpc/ops offline          of folders, or of one file: --rooms mpc/ops/lookup.py
   scripts/mutants --show --seed 1                  draws them, and runs nothing
+  scripts/mutants --json found.json --again        after tests were written for those alive
 """
 
 from __future__ import annotations
@@ -34,45 +39,43 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from mpc.errors import ConfigError
 
 from ..run.exits import exit_codes, say
+from . import tests_of_lines, warm_pytest
 from .faults_processes import MARK, end_all
+from .mutants_outcomes import Outcome, again, change, keep, kept, table
 from .mutations import Mutant, mutants
+from .tests_of_lines import TOLD, TestsOfLines, collected
 
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = ("mpc", "offline", "bandits", "protocols")
 _BESIDE = ("protocols/bench", "protocols/figures")  # measure and draw; what they say is looked at
+_FIRST = 10.0
+"""Seconds of the tests that are run in a first turn: pytest takes longer to begin where it is given many."""
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.M)
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What became of a mutant.  killer: the test that failed, "" where it is alive."""
-
-    mutant: Mutant
-    killer: str
-    seconds: float
-
-
 class Copy:
-    """A private copy of a project, with one mutant in it at a time."""
+    """A private copy of a project, with one mutant in it at a time, and a process whose forks run its tests."""
 
     def __init__(self, root: Path, home: Path, mark: str, limit: float) -> None:
-        self.tree, self._mark, self._limit, self._changes = home / "tree", mark, limit, 0
+        self.tree, self.home, self._limit, self._mark, self._changes = home / "tree", home, limit, mark, 0
         shutil.copytree(root, self.tree, ignore=shutil.ignore_patterns(".*", "runs", "__pycache__"))
         (self.tree / ".venv").symlink_to(root / ".venv")
         (home / "shared").symlink_to(root.parent / "shared")
         (home / "tmp").mkdir()
-        places = {"PYTHONPATH": self.tree, "PYTHONPYCACHEPREFIX": home / "cache", "TMPDIR": home / "tmp"}
-        self._environment = {**os.environ, **{name: str(place) for name, place in places.items()}, MARK: mark}
-        self._environment.pop("PYTHONDONTWRITEBYTECODE", None)
+        self.environment = {**os.environ, "PYTHONPATH": str(self.tree), "TMPDIR": str(home / "tmp")}
+        for name in ("PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX", "PYTEST_CURRENT_TEST"):
+            self.environment.pop(name, None)
+        self._server: subprocess.Popen[str] | None = None
+        self._fork = 0
 
     def change(self, file: str, source: bytes) -> None:
         """Write a module, with a time of its own: Python takes an older one of its size and second for the same."""
@@ -81,54 +84,82 @@ class Copy:
         os.utime(self.tree / file, (self._changes, self._changes))
 
     def test(self, *arguments: str) -> tuple[int, str]:
-        """pytest's exit code, -SIGKILL where it took too long, and what it said."""
-        command = [sys.executable, "-m", "pytest", "-x", "--tb=no", "-rfE", *arguments]
-        with subprocess.Popen(
-            command, cwd=self.tree, env=self._environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True,
-        ) as process:  # fmt: skip
-            said = ""
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                said, _ = process.communicate(timeout=self._limit)
-            end_all(self._mark)
-        return process.returncode, said
+        """pytest's exit code, -SIGKILL where it took too long or was ended, and what it said."""
+        if self._server is None:
+            self._server = subprocess.Popen(
+                [sys.executable, "-m", warm_pytest.__name__], cwd=self.tree, env=self.environment, text=True,
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
+            )  # fmt: skip
+        asks, answers = self._server.stdin, self._server.stdout
+        assert asks is not None and answers is not None
+        said = self.home / "said"
+        words = ("-x", "--tb=no", "-rfE", *arguments)
+        asks.write(json.dumps({"arguments": words, "environment": {MARK: self._mark}, "said": str(said)}) + "\n")
+        asks.flush()
+        self._fork = int(answers.readline())
+        timer = threading.Timer(self._limit, self.end)
+        timer.start()
+        code = int(answers.readline())
+        timer.cancel()
+        self._fork = 0
+        end_all(self._mark)
+        return code, said.read_text(errors="replace")
+
+    def end(self) -> None:
+        """End the tests that run, and what they have started."""
+        if self._fork:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._fork, signal.SIGKILL)
+        end_all(self._mark)
+
+    def close(self) -> None:
+        """End the process that forks."""
+        if self._server is not None:
+            with self._server:
+                self._server.kill()
 
 
-def seen_by(mutant: Mutant, root: Path) -> list[str]:
-    """Files of tests that may see a mutant, those that look at it first."""
-    parts = Path(mutant.file).with_suffix("").parts
-    stem = parts[-2] if parts[-1] == "__init__" else parts[-1]
-    room = root / "tests" / Path(*parts[:-1])
-    while not [*room.glob("**/test_*.py")] and room != root / "tests":
-        room = room.parent
-    named = {"test_" + "_".join(parts[at:]) for at in range(len(parts))}
-    words = re.compile(r"\b(" + "|".join(map(re.escape, {stem, *mutant.within[:1]})) + r")\b")
-    package = r"\.".join(parts[:-1])
-    importing = re.compile(rf"^\s*(from|import) {package}(\.{stem}\b| import .*\b{stem}\b)", re.M)
-
-    def rank(file: Path) -> int | None:
-        if file.is_relative_to(room):
-            return 0 if file.stem in named else 1 if words.search(file.read_text()) else 2
-        return 3 if importing.search(file.read_text()) else None
-
-    files = ((rank(file), file.relative_to(root).as_posix()) for file in (root / "tests").rglob("test_*.py"))
-    return [name for _, name in sorted((place, name) for place, name in files if place is not None)]
+def recorded(copy: Copy, jobs: int) -> TestsOfLines:
+    """Run all tests without any mutant; which ran which lines."""
+    (settings := copy.home / "coverage.ini").write_text(tests_of_lines.settings(copy.tree, copy.home))
+    words = ("tests", "--tb=no", *TOLD, "--timeout=600", "-p", tests_of_lines.__name__)
+    shared = ("-n", str(jobs)) if jobs > 1 else ()
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *words, *shared], cwd=copy.tree, capture_output=True, text=True, check=False,
+        env={**copy.environment, "COVERAGE_PROCESS_START": str(settings)}, start_new_session=True,
+    )  # fmt: skip
+    if done.returncode not in (0, 1):
+        raise ConfigError(f"the tests cannot be run without any mutant: {done.stdout.strip().splitlines()[-1]}")
+    return collected(copy.tree, copy.home, done.stdout)
 
 
-def outcome(mutant: Mutant, copy: Copy, unsound: set[str]) -> Outcome:
+def turns(tests: Sequence[str], seconds: Mapping[str, float], most: float) -> list[list[str]]:
+    """As many tests as take `most` seconds, in two turns, the first a short one."""
+    parts: list[list[str]] = [[], []]
+    spent = 0.0
+    for test in tests:
+        if (spent := spent + seconds[test]) <= most or not parts[0]:
+            parts[spent > _FIRST and bool(parts[0])].append(test)
+    return [part for part in parts if part]
+
+
+def outcome(mutant: Mutant, copy: Copy, parts: Sequence[Sequence[str]], unsound: set[str]) -> Outcome:
     """Make the change, run tests until one fails, take the change back.  unsound: tests that fail without it, too."""
     started, source = time.monotonic(), (copy.tree / mutant.file).read_bytes()
-    while True:
-        copy.change(mutant.file, mutant.applied(source))
-        code, said = copy.test(*seen_by(mutant, copy.tree), *(f"--deselect={test}" for test in sorted(unsound)))
-        copy.change(mutant.file, source)
-        failed = _FAILED.search(said)
-        killer = failed[1] if failed else f"pytest ended with {code}"
-        if code == 1 and (killer in unsound or copy.test(killer)[0] != 0):
-            unsound.add(killer)
-            continue
-        alive = code in (0, 5)  # 5: there are none but unsound ones
-        return Outcome(mutant, "" if alive else killer, time.monotonic() - started)
+    killer = ""
+    for part in parts:
+        while not killer and (tests := [test for test in part if test not in unsound]):
+            copy.change(mutant.file, mutant.applied(source))
+            code, said = copy.test(*tests)
+            copy.change(mutant.file, source)
+            if code in (0, -signal.SIGKILL):
+                break
+            failed = _FAILED.search(said)
+            killer = failed[1] if failed else f"pytest ended with {code}"
+            if failed and copy.test(killer)[0] != 0:
+                unsound.add(killer)
+                killer = ""
+    return Outcome(mutant, killer, time.monotonic() - started)
 
 
 def drawn(root: Path, rooms: Sequence[str], *, count: int, seed: int) -> list[Mutant]:
@@ -146,45 +177,48 @@ def drawn(root: Path, rooms: Sequence[str], *, count: int, seed: int) -> list[Mu
 
 
 def campaign(
-    root: Path, chosen: Sequence[Mutant], *, jobs: int = 1, limit: float = 900.0
+    root: Path,
+    chosen: Sequence[Mutant],
+    *,
+    jobs: int = 1,
+    limit: float = 900.0,
+    most: float = 120.0,
+    lines: Path | None = None,
 ) -> Generator[Outcome, None, None]:
-    """Outcomes as they come; no process and no copy is left afterwards."""
-    mark, unsound = secrets.token_hex(8), set[str]()
+    """Outcomes as they come; no process and no copy is left afterwards.  lines: where the record is, or is kept."""
+    unsound = set[str]()
     with tempfile.TemporaryDirectory(prefix="mutants-") as scratch, ThreadPoolExecutor(jobs) as pool:
-        copies: queue.SimpleQueue[Copy] = queue.SimpleQueue()
-        for job in range(jobs):
-            copies.put(Copy(root, Path(scratch) / str(job), f"{mark}-{job}-", limit))
+        mark = secrets.token_hex(8)
+        copies = [Copy(root, Path(scratch) / str(job), f"{mark}-{job}-", limit) for job in range(jobs)]
+        free: queue.SimpleQueue[Copy] = queue.SimpleQueue()
+        if lines is not None and lines.exists():
+            record = TestsOfLines.read(lines)
+        else:
+            record = recorded(copies[0], jobs)
+            if lines is not None:
+                record.write(lines)
 
         def play(mutant: Mutant) -> Outcome:
-            copy = copies.get()
+            copy = free.get()
             try:
-                return outcome(mutant, copy, unsound)
+                tests = record.seeing(mutant.file, mutant.line)
+                return outcome(mutant, copy, turns(tests, record.seconds, most), unsound)
             finally:
-                copies.put(copy)
+                free.put(copy)
 
-        first = copies.get()
-        code, said = first.test("--collect-only", "tests")
-        copies.put(first)
-        if code != 0:
-            raise ConfigError(f"the tests cannot be collected without any mutant: {said.strip().splitlines()[-1]}")
+        for copy in copies:
+            free.put(copy)
         waiting = [pool.submit(play, mutant) for mutant in chosen]
         try:
             for done in as_completed(waiting):
                 yield done.result()
         finally:
             while not all(future.cancel() or future.done() for future in waiting):
-                end_all(mark)
+                for copy in copies:
+                    copy.end()
                 time.sleep(0.1)
-
-
-def table(outcomes: Iterable[Outcome]) -> str:
-    """Markdown: those alive first, and how many were killed."""
-    found = sorted(outcomes, key=lambda each: (each.killer != "", each.mutant.file, each.mutant.line))
-    rows = ["| place | change | killed by |", "| --- | --- | --- |"]
-    for each in found:
-        cells = (f"{each.mutant.file}:{each.mutant.line}", f"`{each.mutant}`", each.killer or "**alive**")
-        rows.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-    return "\n".join([*rows, "", f"{sum(bool(each.killer) for each in found)} of {len(found)} mutants were killed."])
+            for copy in copies:
+                copy.close()
 
 
 def _options() -> argparse.Namespace:
@@ -197,24 +231,27 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--jobs", type=int, default=1, help="mutants at a time (1); more only where cores are free")
     parser.add_argument("--limit", type=float, default=900.0, help="seconds for all tests of one mutant (900)")
+    parser.add_argument("--most", type=float, default=120.0, help="seconds of tests tried for one mutant (120)")
+    parser.add_argument("--lines", type=Path, help="file of which tests run which lines; made where it is missing")
+    parser.add_argument("--again", action="store_true", help="play those of --json that are alive without a reason")
     parser.add_argument("--show", action="store_true", help="say what is drawn, and run nothing")
-    parser.add_argument("--json", type=Path, help="write every mutant and what became of it to this file")
+    parser.add_argument("--json", type=Path, help="file of every mutant and what became of it, added to")
     return parser.parse_args()
 
 
-def _played(options: argparse.Namespace, chosen: Sequence[Mutant]) -> list[Outcome]:
+def _played(options: argparse.Namespace, found: list[Outcome], chosen: Sequence[Mutant]) -> list[Outcome]:
     """Play all; what there is when it is stopped is printed and written too."""
-    found: list[Outcome] = []
+    ways = {name: getattr(options, name) for name in ("jobs", "limit", "most", "lines")}
     try:
-        with contextlib.closing(campaign(ROOT, chosen, jobs=options.jobs, limit=options.limit)) as outcomes:
-            for each in outcomes:
+        with contextlib.closing(campaign(ROOT, chosen, **ways)) as outcomes:
+            for number, each in enumerate(outcomes, 1):
                 found.append(each)
-                place = f"{len(found)} of {len(chosen)}: {each.mutant.file}:{each.mutant.line} {each.mutant}"
+                place = f"{number} of {len(chosen)}: {each.mutant.file}:{each.mutant.line} {each.mutant}"
                 say(f"{place}: {each.killer or 'ALIVE'} ({each.seconds:.0f} s)")
+                if options.json is not None:
+                    keep(options.json, found)
     finally:
         print(table(found))
-        if options.json is not None:
-            options.json.write_text(json.dumps([asdict(each) for each in found], indent=1) + "\n")
     return found
 
 
@@ -223,15 +260,23 @@ def main() -> None:
     options = _options()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with exit_codes():
-        for name in ("count", "jobs", "limit"):
+        for name in ("count", "jobs", "limit", "most"):
             if (given := getattr(options, name)) < 1:
                 raise ConfigError(f"--{name} is at least 1, not {given:g}")
-        chosen = drawn(ROOT, options.rooms, count=options.count, seed=options.seed)
+        before = kept(options.json) if options.json is not None and options.json.exists() else []
+        if options.again:
+            if not before:
+                raise ConfigError("--again plays mutants of an earlier run: name its file with --json")
+            before, chosen = again(ROOT, before)
+        else:
+            played = {(change(each.mutant), each.mutant.line) for each in before}
+            chosen = drawn(ROOT, options.rooms, count=options.count, seed=options.seed)
+            chosen = [mutant for mutant in chosen if (change(mutant), mutant.line) not in played]
         if options.show:
             print("\n".join(f"{mutant.file}:{mutant.line} {mutant}" for mutant in chosen))
             return
-        found = _played(options, chosen)
-    if not all(each.killer for each in found):
+        found = _played(options, before, chosen)
+    if not all(each.killer or each.reason for each in found):
         raise SystemExit(1)
 
 

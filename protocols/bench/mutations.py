@@ -29,6 +29,8 @@ _ASIDE = re.compile(
 )
 """Names whose values no result depends on."""
 _SPEAKS = {"print", "say", "TypeVar", "cast"}
+_ANY_ORDER = {"isinstance", "max", "min"}
+"""What takes its arguments in any order, or in one only."""
 _UNREAD = (ast.Raise, ast.Assert, ast.JoinedStr, ast.Import, ast.ImportFrom, ast.arg)
 Node = TypeVar("Node", bound=ast.AST)
 
@@ -127,13 +129,13 @@ def _changes(node: ast.AST) -> Iterator[tuple[ast.stmt | ast.expr, ast.AST]]:
             yield node, ast.Constant(number - 1)
         case ast.Call(args=[first, second, *rest]):
             starred = isinstance(first, ast.Starred) or isinstance(second, ast.Starred)
-            if not starred and ast.unparse(node.func) != "isinstance":
+            if not starred and ast.unparse(node.func) not in _ANY_ORDER:
                 yield node, _with(node, args=[second, first, *rest])
         case ast.If() | ast.While() | ast.IfExp():
             yield node.test, ast.UnaryOp(ast.Not(), node.test)
         case ast.Expr(value=ast.Call() | ast.YieldFrom()):
             yield node, ast.Pass()
-        case ast.Return(value=ast.expr()):
+        case ast.Return(value=ast.expr()) if not (isinstance(node.value, ast.Constant) and node.value.value is None):
             yield node, ast.Return(ast.Constant(None))
 
 

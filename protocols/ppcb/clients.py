@@ -56,8 +56,8 @@ class World:
             norm = float(np.linalg.norm(block, axis=-1).max(initial=0.0))
             if not norm <= given.bound * (1.0 + 2.0**-given.fraction_bits):
                 raise RangeError(
-                    f"a block of party {owner} has norm {norm:.6g}, declared is {given.bound:g}: scale it or declare "
-                    "more"
+                    f"a block of party {owner} has norm {{}}, declared is {given.bound:g}: scale it or declare more",
+                    own=f"{norm:.6g}",
                 )
 
 

@@ -24,7 +24,7 @@ import numpy as np
 from mpc.errors import ConfigError
 from mpc.files import flush_folder, write_whole
 
-from .tagged_file import chained, key_of, read_kept, write_kept, writing
+from .tagged_file import HOME_KEY, chained, key_of, read_kept, write_kept, writing
 
 AGAIN = "again.json"
 _TAG = 16
@@ -77,20 +77,23 @@ class Notes:
 
     def _opened(self) -> IO[bytes]:
         """The file, behind its last whole record; if it was removed meanwhile, another one with all that it held."""
+        home = self.path.parent
         if self._file is None:
-            self._key, raw = key_of(self.path.parent), self._raw()
+            self._key, raw = key_of(home), self._raw()
             for tag in self._tags(raw):
                 self._tag, self._count = tag, self._count + 1
         elif self.path.exists() and os.path.samestat(self.path.stat(), os.fstat(self._file.fileno())):
             return self._file
         else:
+            if (home / HOME_KEY).exists() and key_of(home) != self._key:
+                raise ConfigError(f"{home} belongs to another run by now: let that end, and choose another --out")
             raw = os.pread(self._file.fileno(), self._count * self._each, 0)
             self._file.close()
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            home.mkdir(mode=0o700, parents=True, exist_ok=True)
             write_whole(self.path, raw)
         self._file = os.fdopen(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600), "r+b", buffering=0)
         self._file.truncate(len(raw))
-        flush_folder(self.path.parent)
+        flush_folder(home)
         return self._file
 
     def _raw(self) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,6 +11,7 @@ from typing import Any, NamedTuple
 from mpc.correlations import Correlation
 from mpc.errors import ConfigError
 from mpc.meter import Cost
+from mpc.rounds import Rounds
 from mpc.session import Session
 from offline import Plan, Recorder
 
@@ -46,6 +48,14 @@ def rehearse(program: Program[Any]) -> Rehearsed:
     blank.once_a_cycle(player)
     items = turn * program.cycle + tuple(recorder.items[drawn:])
     return Rehearsed(Plan(program.name, program.parties, items), turn, cost)
+
+
+def drawn(parties: int, program: Callable[[Session], Rounds[Any]]) -> tuple[Correlation, ...]:
+    """What a part of a turn draws, which a turn is `supplied` with.  program: makes it for a session."""
+    recorder = Recorder(parties)
+    session = Session.simulate(parties, recorder)
+    session.run(program(session))
+    return tuple(recorder.items)
 
 
 def _check_roles(program: Program[Any]) -> None:

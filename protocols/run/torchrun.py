@@ -65,14 +65,15 @@ def _ended_by_torchrun() -> Iterator[None]:
 
 @contextlib.contextmanager
 def reported() -> Iterator[None]:
-    """What ends this rank goes into the file whose text torchrun's own report shows."""
+    """What ends this rank goes, without its value, into the file whose text torchrun's own report shows."""
     try:
         yield
     except MaskedError as error:
         if path := os.environ.get("TORCHELASTIC_ERROR_FILE"):
-            said = {"py_callstack": f"error: {error}", "timestamp": str(int(time.time()))}
+            words = f"error: {error.told}"
+            said = {"py_callstack": words, "timestamp": str(int(time.time()))}
             with contextlib.suppress(OSError):
-                Path(path).write_text(json.dumps({"message": {"message": f"error: {error}", "extraInfo": said}}))
+                Path(path).write_text(json.dumps({"message": {"message": words, "extraInfo": said}}))
         raise
 
 

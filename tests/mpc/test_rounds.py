@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from mpc import Open, Reveal, Rounds, Session, labelled, together
+from mpc import Open, Reveal, Rounds, Session, labelled, ops, supplied, together
+from mpc.correlations import ProductMask, TruncationMask
+from mpc.ring import MULTIPLY
 from mpc.rounds import position
+from mpc.share import Share
 
 Fixture = Callable[..., Any]
 
@@ -118,3 +122,50 @@ def test_position_names_each_level(simulate: Fixture) -> None:
     next(program)
     where = position(program)
     assert where.startswith("outer:") and where.count("steps:") == 2 and "|" in where
+
+
+def test_a_supplied_program_draws_beforehand(simulate: Fixture) -> None:
+    """So that two programs draw in one order, whether they run side by side or one after the other."""
+    orders, results = [], []
+    for beside in (True, False):
+        session = simulate(2)
+        x = session.share([3.0, 5.0], owner=0, shape=(2,))
+        drawn: list[Any] = []
+        source = session.source
+        session.source = SimpleNamespace(draw=lambda item, s=source, d=drawn: d.append(item) or s.draw(item))
+        items = [TruncationMask((2,), 10), ProductMask(MULTIPLY, (2,), (2,))]
+        first = supplied(session, items, _tenth(session, x))
+        second = ops.product(session, x, x)
+        programs = (together(first, second),) if beside else (first, second)
+        told = [session.run(program) for program in programs]
+        results.append(told[0] if beside else tuple(told))
+        orders.append(drawn)
+        assert session.stock is None
+    assert orders[0] == orders[1] and len(orders[0]) == 3
+    for quotient, square in results:
+        assert (
+            abs(quotient.words.sum(axis=0).view(np.int64) - [(3 << 20) ** 2 >> 10, (5 << 20) ** 2 >> 10]).max() < 2**22
+        )
+        assert (square.words.sum(axis=0) == [9 << 40, 25 << 40]).all()
+
+
+def _tenth(session: Session, x: Share) -> Rounds[Share]:
+    small = yield from ops.truncate(session, x, 10)
+    return (yield from ops.product(session, small, x))
+
+
+def test_a_supplied_program_that_draws_something_else_ends(simulate: Fixture) -> None:
+    session = simulate(2)
+    x = session.share([3.0, 5.0], owner=0, shape=(2,))
+    for items in ([TruncationMask((2,), 11)], [TruncationMask((2,), 10)]):  # another item; too few
+        with pytest.raises(AssertionError, match="in its order"):
+            session.run(supplied(session, items, _tenth(session, x)))
+        assert session.stock is None
+
+
+def test_the_position_of_a_supplied_program_is_its_own(simulate: Fixture) -> None:
+    session = simulate(2)
+    inner = steps(session, "a", 2)
+    outer = supplied(session, [], inner)
+    outer.send(None)
+    assert position(outer) == position(inner)

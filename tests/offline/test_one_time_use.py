@@ -414,12 +414,14 @@ def test_moving_forward_is_durable_before_the_first_item(homes: list[Path], monk
 @contextmanager
 def disk_with_room_for(count: int) -> Iterator[None]:
     """No file of this process grows beyond `count` bytes: a write is cut short there, as on a full disk."""
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    limits, compiles = resource.getrlimit(resource.RLIMIT_FSIZE), sys.dont_write_bytecode
+    sys.dont_write_bytecode = True  # nor does it leave a module that is cut short
     resource.setrlimit(resource.RLIMIT_FSIZE, (count, limits[1]))
     try:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        sys.dont_write_bytecode = compiles
 
 
 @pytest.mark.parametrize("room", [0, 1, RECORD - 1])

@@ -102,7 +102,7 @@ def test_another_program_than_planned_names_both_items(homes: list[Path]) -> Non
 
     for error in over_tcp(sources(homes), program):
         assert isinstance(error, OutOfMaterial)
-        assert "SquareMask(shape=(2,))" in str(error) and "ProductMask(op=elementwise" in str(error)
+        assert "SquareMask(shape=(2,), op=elementwise)" in str(error) and "ProductMask(op=elementwise" in str(error)
         assert "'step'" in str(error) and "deal again" in str(error)
 
 
@@ -339,7 +339,11 @@ REFUSED_AT_USE: dict[str, tuple[Callable[[Path, Path], Any], int]] = {
 def test_damaged_corrections_are_refused_before_they_are_used(
     damage: Callable[[Path, Path], Any], block: int, homes: list[Path], tmp_path: Path
 ) -> None:
+    assert inspect(homes[0], whole=True) == inspect(homes[0])
     damage(homes[0], deal(step_plan(2), 8, tmp_path / "other", block_steps=2)[0])
+    with pytest.raises(StoreRefused, match=f"block {block} of its corrections was edited or moved"):
+        inspect(homes[0], whole=True)
+    assert inspect(homes[1], whole=True).steps_left == 8, "its corrections are another party's"
     used: list[tuple[int, int]] = []
     opened = [StoreSource(Store(home), used=lambda *at: used.append(at)) for home in homes]
     agreed(*opened)

@@ -17,7 +17,7 @@ from protocols.cli import main
 from tests.parties.processes import DEAF
 
 ROOT = Path(__file__).resolve().parents[2]
-LIMIT = 60.0
+LIMIT = 300.0
 Output = pytest.CaptureFixture[str]
 
 

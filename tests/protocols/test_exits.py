@@ -17,6 +17,7 @@ from tests.parties.processes import DEAF
 from .harness import LIMIT, ROOT
 
 Output = pytest.CaptureFixture[str]
+_SMALLER = "choose smaller sizes, such as fewer arms, dimensions or steps"
 
 
 @pytest.mark.parametrize(
@@ -26,6 +27,7 @@ Output = pytest.CaptureFixture[str]
         (KeyError("mine"), 2, "error: 'mine'\n"),
         (FileNotFoundError(2, "No such file or directory", "a/b"), 2, "error: a/b: No such file or directory: move\n"),
         (OSError("full"), 2, "error: full: move\n"),
+        (MemoryError(), 2, f"error: there is not the memory for this: {_SMALLER}\n"),
         (KeyboardInterrupt(), 130, "stopped here\n"),
         (BrokenPipeError(), 0, ""),
     ],

@@ -35,6 +35,9 @@ class OpenDecision(NamedTuple):
     o: np.ndarray
     pulled: int | None
 
+    def __repr__(self) -> str:
+        return f"OpenDecision(arms={self.arms}, the rest hidden)"
+
 
 @dataclass
 class Holdings:
@@ -44,7 +47,7 @@ class Holdings:
     anything here, the failed ones included.  name: by which all parties know this bandit on disk, once it was saved.
     """
 
-    words: dict[str, np.ndarray]
+    words: dict[str, np.ndarray] = field(repr=False)
     arms: tuple[int, ...]
     next_arm: int
     most_unpaid: int

@@ -32,10 +32,10 @@ from mpc.session import Session
 from ...run.checkpoint import Checkpoint, checkpoint_at, checkpoints
 from ...run.tagged_file import prepare
 from ..settings import Settings
-from .calls import said_by_all
 from .decisions import Holdings, OpenDecision
 from .journal import Journal, Told, greatest
 from .place import Hosting
+from .rounds import said_by_all
 
 _KIND = "library bandit"
 _PULLER = "puller"
@@ -115,7 +115,12 @@ def load_parts(folder: Path, session: Session | None) -> tuple[Kept, dict[Path, 
         if one.facts.get("kind") != _KIND or one.facts.get("role") != role or _public(one) != _public(first):
             raise ConfigError(f"{checkpoint_at(folder / role, done)} is not of this bandit and role: put its own back")
     try:
-        told = greatest([Told.read(first.facts), *(Told.read(each["told"]) for each in said)])
+        saved, told = Told.read(first.facts), greatest(Told.read(each["told"]) for each in said)
+        if greatest([told, saved]) != told:
+            raise ConfigError(
+                f"the journal below {folder} says less than its save, so what was told since then would be forgotten: "
+                "put back that of this save"
+            )
         kept = _kept(first, [read[role] for role in roles], read.get(_PULLER), told)
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise ConfigError(f"the files in {folder} do not fit together: load another save") from error

@@ -24,7 +24,7 @@ from ..harness import Output, document, masked, refused
 
 CONTRACT = [
     "steps", "mode", "batches", "regret", "twin_regret", "arms_equal_twin", "updates", "updates_equal_twin",
-    "smallest_gap", "seconds_per_step", "rounds_per_step", "offline_bytes_per_step", "ledger",
+    "smallest_gap", "rounds_to_arm", "seconds_per_step", "rounds_per_step", "offline_bytes_per_step", "ledger",
 ]  # fmt: skip
 MISTAKES = [
     ("--batches secret", "--batches is one of public, hidden, none, not 'secret'"),
@@ -51,7 +51,8 @@ def program(batches: Batches = Batches.PUBLIC, *, steps: int = 12, parties: int 
 def test_one_document(capsys: Output) -> None:
     facts = document(capsys, "run helba --mode mpc --steps 15 --data fresh --eta 0.2 --no-union-bound")
     assert [key for key in facts if key in CONTRACT] == CONTRACT
-    assert (facts["steps"], facts["mode"], facts["batches"], facts["rounds_per_step"]) == (15, "mpc", "public", 22.0)
+    assert (facts["steps"], facts["mode"], facts["batches"], facts["rounds_to_arm"]) == (15, "mpc", "public", 16)
+    assert facts["rounds_per_step"] == 20.0  # 9 x 16, 6 x 17 within a batch, and 9 updates
     assert facts["regret"] == facts["twin_regret"] and facts["arms_equal_twin"] and facts["updates_equal_twin"]
     assert facts["updates"] == 9 and facts["smallest_gap"] > 0
 
@@ -126,9 +127,9 @@ def test_the_plan_needs_no_problem() -> None:
 def test_a_simulation_keeps_the_ends_and_a_party_of_hidden_ones_does_not() -> None:
     simulation = Simulation(program(Batches.HIDDEN), seed=2)
     simulation.turn()
-    assert set(simulation.player.state()) == {"table", "trace", "start", "ends"}
+    assert set(simulation.player.state()) == {"table", "trace", "start", "pulled", "ends"}
     simulation.player._knows = False
-    assert set(simulation.player.state()) == {"table", "trace", "start"}
+    assert set(simulation.player.state()) == {"table", "trace", "start", "pulled"}
 
 
 def alike(one: Run, other: Run) -> None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from bandits.helba import HELBA, Batches, Constants, Problem, fresh, play, toy
+from mpc.rounds import Input, Request, Reveal
 from protocols.bench.helba_agreement import Make, Size, measure
-from protocols.helba.run import NEAR, Encrypted, Run
+from protocols.helba.program import ROUNDS_TO_ARM, USER
+from protocols.helba.run import NEAR, Encrypted, Parties, Run
 from protocols.helba.settings import Settings
 from protocols.run.rehearsal import rehearse
-from protocols.run.simulate import simulate
+from protocols.run.simulate import Simulation, simulate
 
 PUBLIC, HIDDEN, NONE = Batches
 TRACE = Constants(growth=None)
@@ -48,11 +52,60 @@ def test_the_arms_and_batch_ends_of_the_twin(
         assert 3 < found.updates < steps
 
 
-@pytest.mark.parametrize(("batches", "rounds"), [(PUBLIC, 22), (HIDDEN, 23), (NONE, 22)])
-def test_rounds_do_not_depend_on_arms_dimensions_or_parties(batches: Batches, rounds: int) -> None:
-    for arms, dim, parties in ((2, 2, 2), (20, 5, 3), (3, 20, 5)):
-        settings = Settings(Constants(dim=dim, norm=1.0), arms, 100, batches)
-        assert rehearse(Encrypted(settings, parties)).cost.rounds == rounds
+@pytest.mark.parametrize(("arms", "dim", "parties"), [(2, 2, 2), (20, 5, 3), (3, 20, 5)])
+@pytest.mark.parametrize(("batches", "rounds"), [(PUBLIC, {16, 17, 22, 23}), (HIDDEN, {23}), (NONE, {22})])
+def test_rounds_do_not_depend_on_arms_dimensions_or_parties(
+    batches: Batches, rounds: set[int], arms: int, dim: int, parties: int
+) -> None:
+    """17 within a batch, 16 where time ends it; behind an end 6 more, and where it is hidden 7."""
+    given = Constants(dim=dim, norm=1.0, trace=2.0, growth=0.4)
+    problem, settings = fresh(given, 14, 1, arms=arms), Settings(given, arms, 14, batches)
+    simulation, told, after = Simulation(Encrypted(settings, parties, problem=problem), seed=1), [], False
+    player = simulation.player
+    assert isinstance(player, Parties)
+    while not simulation.finished:
+        before, start = simulation.session.round, player._start
+        simulation.turn()
+        told.append(simulation.session.round - before)
+        if batches is PUBLIC:
+            assert told[-1] == 16 + 6 * after + (not given.grown(simulation.done, start))
+        after = player.ends[-1]
+    assert set(told) == rounds
+
+
+@pytest.mark.parametrize("batches", Batches)
+def test_a_user_waits_for_16_rounds(batches: Batches) -> None:
+    problem = fresh(TRACE, 6, 3)
+    asked: list[int] = []
+    waited: list[int] = []
+
+    def listener(request: Request, _: np.ndarray, __: object) -> None:
+        if isinstance(request, Input) and request.shape:
+            asked.append(simulation.session.round)
+        elif isinstance(request, Reveal) and request.to == USER:
+            waited.append(simulation.session.round - asked[-1])
+
+    program = Encrypted(Settings(TRACE, 2, 6, batches), 2, problem=problem)
+    simulation = Simulation(program, seed=1, listener=listener)
+    while not simulation.finished:
+        simulation.turn()
+    assert waited == [ROUNDS_TO_ARM] * 6 == [16] * 6
+
+
+@pytest.mark.parametrize("batches", Batches)
+def test_a_step_draws_the_same_whether_it_runs_beside_the_last_update_or_behind_it(batches: Batches) -> None:
+    """A store has one order."""
+    problem = fresh(TRACE, 12, 4)
+    simulation = Simulation(Encrypted(Settings(TRACE, 2, 12, batches), 2, problem=problem), seed=1)
+    source, drawn = simulation.session.source, []
+    simulation.session.source = SimpleNamespace(draw=lambda item: drawn.append(item) or source.draw(item))  # type: ignore
+    while not simulation.finished:
+        drawn.clear()
+        simulation.turn()
+        assert tuple(drawn) == simulation.rehearsed.turn
+    assert isinstance(simulation.player, Parties)
+    if batches is PUBLIC:
+        assert {True, False} == set(simulation.player.ends[:-1])
 
 
 def test_material_of_the_toy_is_small() -> None:

@@ -12,6 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from protocols.run.report import Report, show
+
 from ..harness import awaited, finished, masked, refused
 from ..ppcb.commands import SMALL
 
@@ -103,6 +105,26 @@ def test_files_of_a_result_are_of_one_run(tmp_path: Path, capsys: Output, monkey
     assert {path.name for path in tmp_path.iterdir()} == {*after, "checkpoints"}
 
 
+def test_a_result_is_on_the_disk_when_it_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Contents, then names, result.json's last; only then is there nothing more to lose with what was kept."""
+    done, replace = list[str](), Path.replace
+    out = tmp_path / "out"
+
+    def more(folder: Path) -> list[Path]:
+        (folder / "steps.npz").touch()
+        return [folder / "steps.npz"]
+
+    def moved(path: Path, target: Path) -> Path:
+        done.append(f"{path.name} in place")
+        return replace(path, target)
+
+    monkeypatch.setattr(Path, "replace", moved)
+    monkeypatch.setattr(os, "fsync", lambda file: done.append(os.path.basename(os.readlink(f"/proc/self/fd/{file}"))))
+    show(Report({}, "", 1, files=more), {}, out, None, as_json=True)
+    assert done == ["result.json", "steps.npz", "steps.npz in place", "result.json in place", "out"]
+    assert sorted(path.name for path in out.iterdir()) == ["result.json", "steps.npz"]
+
+
 @pytest.mark.parametrize("name", ["result.json", "reward.png"])
 def test_a_result_that_could_not_be_written_is_said_before_the_run(name: str, tmp_path: Path, capsys: Output) -> None:
     (tmp_path / name).mkdir()
@@ -125,9 +147,13 @@ def test_a_reader_who_left_costs_no_file(tmp_path: Path) -> None:
 
 
 def test_a_checkpoint_on_a_full_disk_is_one_line(tmp_path: Path) -> None:
-    """In the process of a role: no file may be longer than 20 kB, and a party's state is."""
+    """In the process of a role: no file may be longer than 20 kB, and a party's state is.
+
+    What Python compiles would be cut as well, and stay so for all other tests.
+    """
     script = (
-        "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))\n"
+        "import os, resource, sys; sys.dont_write_bytecode, os.environ['PYTHONDONTWRITEBYTECODE'] = True, '1'\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))\n"
         "from protocols.cli import main; main(sys.argv[1:])"
     )
     how = ("ppcb", *SMALL, "--arms", "20", "--dim", "12", "--steps", "8", "--checkpoint-every", "4")

@@ -111,6 +111,16 @@ def test_notes_whose_folder_was_removed_or_moved_are_written_again(written: Note
         assert written.words()[:, 0].tolist() == list(range(21 + number))
 
 
+def test_notes_of_a_run_that_took_the_folder_meanwhile_are_left_alone(written: Notes, tmp_path: Path) -> None:
+    shutil.rmtree(tmp_path)
+    write_kept(tmp_path / "run.json", b"another run")
+    other = Notes(written.path, (2,))
+    other.append(np.array([7, 7]))
+    with pytest.raises(ConfigError, match="belongs to another run by now: let that end, and choose another --out"):
+        written.append(np.array([20, 0]))
+    assert Notes(written.path, (2,)).words().tolist() == [[7, 7]]
+
+
 def test_notes_that_a_full_disk_cuts_short_are_said(written: Notes, monkeypatch: pytest.MonkeyPatch) -> None:
     written.close()
 

@@ -14,7 +14,11 @@ import pytest
 
 from mpc.client import HostedClient
 from mpc.errors import ConfigError
+from mpc.ledger import Entry
 from protocols.ppcb import PrivateContextualBandit, evaluate_offline
+from protocols.ppcb.library.journal import Journal, Told
+from protocols.run.tagged_file import write_kept
+from tests.parties.threads import side_by_side
 
 from .runs import OUTCOMES, X, made
 from .test_offline_evaluation import log
@@ -89,6 +93,9 @@ def test_nothing_is_told_that_cannot_be_noted(
         patched.setattr(os, "fdatasync", full)
         with pytest.raises(ConfigError, match=r"journal cannot be written \(No space left on device\).*: make room"):
             bandit.predict(X[0])
+        patched.setattr(os, "fsync", full)
+        with pytest.raises(ConfigError, match=r"written \(No space left on device\): make room there"):
+            bandit._service._journals[tmp_path].begin(Told(0, ()))
     assert order == []
     assert bandit.predict(X[1]).decision_id == 1, "a number that was noted is spent"
     assert load(tmp_path).predict(X[2]).decision_id == 2
@@ -111,16 +118,61 @@ def test_a_line_that_was_cut_short_is_passed_over(tmp_path: Path) -> None:
         assert counts(load(folder)) == [told + 1], "what is written behind half a line counts"
 
 
-def test_a_line_that_was_changed_is_refused(tmp_path: Path) -> None:
+def noted(home: Path, calls: int) -> bytes:
+    """The journal of a bandit that told an arm in each of so many calls after its save."""
+    write_kept(home / "kept", b"")
+    own = Journal(home)
+    for told in range(calls + 1):
+        own.append(Told(told, (Entry("puller", "arm", told, "it is pulled"),)))
+    assert Journal(home).told() == own.told() == Told(calls, (Entry("puller", "arm", calls, "it is pulled"),))
+    return (home / "journal").read_bytes()
+
+
+def test_no_byte_of_a_journal_is_changed_unseen(tmp_path: Path) -> None:
+    """Not of its form either: a line that seems to be none is no reason to take the one before it."""
+    raw = noted(tmp_path, 2)
+    lines = raw.splitlines(keepends=True)
+    spoilt = [raw[:at] + bytes([raw[at] ^ 1 << at % 8]) + raw[at + 1 :] for at in range(len(raw))]
+    orders = ([0, 2], [1, 2], [0, 1, 2, 2], [0, 2, 1])
+    spoilt += [b"".join(lines[at] for at in order) for order in orders]
+    for content in (*spoilt, raw + b"x" * 99, raw[:30], bytes(len(raw)), b"nonsense"):
+        (tmp_path / "journal").write_bytes(content)
+        with pytest.raises(ConfigError, match="journal is damaged, or not of this place: put it back"):
+            Journal(tmp_path)
+
+
+def test_what_a_crash_leaves_of_the_last_line_is_left_out(tmp_path: Path) -> None:
+    """It is cut short, or pages of it never came to the disk; what is written next is read."""
+    raw = noted(tmp_path, 2)
+    lines = raw.splitlines(keepends=True)
+    whole = lines[0] + lines[1]
+    torn = [lines[2][:size] for size in range(len(lines[2]))]
+    for tail in (*torn, bytes(len(lines[2])), lines[2][:90] + bytes(len(lines[2]) - 90)):
+        (tmp_path / "journal").write_bytes(whole + tail)
+        own = Journal(tmp_path)
+        assert own.told().next_decision == 1
+        own.append(Told(9, ()))
+        assert Journal(tmp_path).told() == Told(9, ())
+        assert (tmp_path / "journal").read_bytes().startswith(whole + b"0")
+
+
+@pytest.mark.parametrize("lost", ["removed", "emptied", "of the save before"])
+def test_without_the_journal_of_its_save_a_bandit_is_not_loaded(lost: str, tmp_path: Path) -> None:
+    """What was told since then would be forgotten, and decisions would get numbers of others."""
     bandit = made()
     bandit.save(tmp_path)
+    before = journal(tmp_path).read_bytes()
     bandit.predict(X[:7])
-    noted = journal(tmp_path).read_bytes()
-    journal(tmp_path).write_bytes(noted.replace(b'"count": 7', b'"count": 1'))
-    with pytest.raises(ConfigError, match="journal is damaged, or not of this place: put it back"):
+    bandit.save(tmp_path)
+    bandit.predict(X[:5])
+    now = journal(tmp_path).read_bytes()
+    journal(tmp_path).unlink()
+    if lost != "removed":
+        journal(tmp_path).write_bytes(before if lost == "of the save before" else b"")
+    with pytest.raises(ConfigError, match=r"less than its save, .* would be forgotten: put back that of this save"):
         load(tmp_path)
-    journal(tmp_path).write_bytes(noted)
-    assert counts(load(tmp_path)) == [7]
+    journal(tmp_path).write_bytes(now)
+    assert counts(load(tmp_path)) == [12]
 
 
 def test_of_two_that_go_on_with_one_save_the_second_is_refused(tmp_path: Path) -> None:
@@ -134,6 +186,33 @@ def test_of_two_that_go_on_with_one_save_the_second_is_refused(tmp_path: Path) -
     assert load(tmp_path).predict(X[0]).decision_id == 1
 
 
+def test_a_journal_of_one_length_and_inode_may_be_another(tmp_path: Path) -> None:
+    """A file that takes the place of one gets the inode of the one before it, and counts have equally many digits."""
+    write_kept(tmp_path / "kept", b"")
+    Journal(tmp_path).begin(Told(20, ()))
+    first, second = Journal(tmp_path), Journal(tmp_path)
+    second.append(Told(21, ()))
+    for _ in range(2):
+        second.begin(Told(21, ()))
+    assert first.changed and not second.changed
+    with pytest.raises(ConfigError, match="something else goes on with this bandit"):
+        first.append(Told(21, ()))
+    with pytest.raises(ConfigError, match="something else goes on with this bandit"):
+        first.begin(Told(21, ()))
+    assert Journal(tmp_path).told() == Told(21, ())
+
+
+def test_threads_that_begin_a_journal_together_do_not_lose_a_line(tmp_path: Path) -> None:
+    """Who waited for the file finds that another took its place."""
+    for at in range(20):
+        home = tmp_path / str(at)
+        write_kept(home / "kept", b"")
+        own = [Journal(home) for _ in range(4)]
+        ended = side_by_side(*[lambda one=one, told=told: one.append(Told(told, ())) for told, one in enumerate(own)])
+        (said,) = [told for told, outcome in enumerate(ended) if outcome.error is None]
+        assert Journal(home).told() == Told(said, ())
+
+
 def test_every_folder_of_a_bandit_is_told(tmp_path: Path) -> None:
     bandit = made()
     for name in ("one", "two", "gone"):
@@ -144,14 +223,33 @@ def test_every_folder_of_a_bandit_is_told(tmp_path: Path) -> None:
     assert not (tmp_path / "gone").exists()
 
 
+def test_a_folder_that_is_moved_is_told_too(tmp_path: Path) -> None:
+    """An operator puts it elsewhere while its bandit is at work; what is put in its place is not gone on with."""
+    bandit = made()
+    bandit.save(tmp_path / "here")
+    bandit.predict(X[:2])
+    shutil.copytree(tmp_path / "here", tmp_path / "backup")
+    for name in ("there", "elsewhere"):
+        (tmp_path / "here").rename(tmp_path / name)
+        bandit.predict(X[:3])
+        (tmp_path / name).rename(tmp_path / "here")
+    (tmp_path / "here").rename(tmp_path / "there")
+    again = load(tmp_path / "there")
+    assert counts(again) == [8] and again.predict(X[0]).decision_id == 8
+    with pytest.raises(ConfigError, match="something else goes on with this bandit"):
+        bandit.predict(X[0])
+    (tmp_path / "backup").rename(tmp_path / "here")
+    with pytest.raises(ConfigError, match="something else goes on with this bandit"):
+        bandit.predict(X[0])
+
+
 def test_a_journal_begins_anew_with_a_save(tmp_path: Path) -> None:
     bandit = made()
     bandit.save(tmp_path)
     for row in range(6):
         bandit.predict(X[row])
-    assert len(journal(tmp_path).read_bytes().splitlines()) == 1 + 7
+    assert len(journal(tmp_path).read_bytes().splitlines()) == 1 + 6
     bandit.learn(decision_id=0, reward=OUTCOMES[0, 0])
     bandit.save(tmp_path)
-    assert len(journal(tmp_path).read_bytes().splitlines()) == 1 + 1
-    journal(tmp_path).unlink()
+    assert len(journal(tmp_path).read_bytes().splitlines()) == 1
     assert counts(load(tmp_path)) == [6]
