@@ -26,8 +26,8 @@ PUBLIC = {
     # which slot goes where, the same for all
     "Placing.to", "Placing.source",
     # what a caller asked for
-    "Prediction.arm", "Prediction.decision_id", "Propensity.low", "Propensity.high", "Run.arms", "Beside.arms", "Beside.ends",
-    "Run.rewards", "Run.twin_arms", "Run.twin_rewards",
+    "Prediction.arm", "Prediction.decision_id", "Propensity.low", "Propensity.high", "Run.arms",
+    "Run.rewards", "Run.twin_arms", "Run.twin_rewards", "Beside.arms", "Beside.ends",
 }  # fmt: skip
 
 
