@@ -164,10 +164,13 @@ class Launched:
         return None
 
     def orphans(self, nodes: Sequence[str], patience: float = 5.0) -> list[str]:
-        """Which processes outlive the launcher by so many seconds."""
-        deadline = time.monotonic() + patience
-        while (alive := processes(self.mark, nodes)) and time.monotonic() < deadline:
+        """Which processes outlive the launcher by so many seconds; a look takes a while on a busy machine."""
+        deadline, looked = time.monotonic() + patience, 0.0
+        while looked < deadline:
             time.sleep(2 * _POLL)
+            looked = time.monotonic()
+            if not (alive := processes(self.mark, nodes)):
+                break
         return [process.name for process in alive]
 
     def said(self, stream: str = "stderr") -> str:

@@ -120,7 +120,8 @@ def play(
     cell.shuffle(roles)
     role = roles[number % len(roles)] if fault.hits is Hits.ROLE else "launcher"
     start, end = beside.roles.get(role, (0.0, beside.seconds))
-    late = fault.hits is Hits.KEPT or ((number + number // len(roles)) % 2 == 1 and bool(beside.homes))
+    turn = (number + number // len(roles)) % 2 == 1
+    late = fault.hits is Hits.KEPT or (turn and bool(beside.homes) and end > beside.kept)
     if late:
         start, end = 0.0, end - beside.kept
     part, pace = (offset + number * _GOLDEN) % 1.0, 1.0
