@@ -1,9 +1,11 @@
 """The figures of HELBA: what each runs, and on how much.
 
 1        regret against t in the paper's problem: four policies in the clear, HELBA on shares      simulated
+         with seal-python one run on ciphertexts as well
 batches  regret by what ends a batch: 130 steps of the paper's problem, new features at each step  in the clear
 updates  updates and regret against T, new features at each step                                   in the clear
 time     time of a run against T, on shares from material, dealing, in the clear                   processes here
+table 1  time of a step on ciphertexts against the level of security; needs seal-python             in this process
 
 25 runs of each, as in the paper; its own values are only in its picture.
 """
@@ -11,13 +13,18 @@ time     time of a run against T, on shares from material, dealing, in the clear
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 
 import numpy as np
 
 from bandits.helba import HELBA, OFUL, RSOFUL, Batches, Constants, Policy, RSOFULTrace, fresh, play, toy
+from mpc.errors import ConfigError
 
 from ..bench.helba import from_material, plain_seconds
 from ..bench.helba_agreement import Make
+from ..helba.ckks.run import play_ckks
+from ..helba.ckks.scheme import Scheme
+from ..helba.ckks.settings import Settings as Published
 from ..helba.run import Encrypted
 from ..helba.settings import Settings
 from ..run.simulate import simulate
@@ -27,7 +34,9 @@ from .units import Rows, Unit
 
 Policies = dict[str, Callable[[], Policy]]
 _EVERY = 5  # steps of a curve in the table
-SHARES = "HELBA, on shares"
+SHARES, CIPHERTEXTS = "HELBA, on shares", "HELBA, on ciphertexts"
+LEVELS = (128, 192, 256)  # bits of security
+_DEGREES = (1 << 14, 1 << 15, 1 << 16)
 
 
 def _policies(given: Constants) -> Policies:
@@ -49,6 +58,8 @@ def _rules() -> Policies:
 def _one(size: Size) -> Iterator[Unit]:
     for run in range(size.runs):
         yield Unit(f"run-{run}", regrets, (size.steps, run))
+    if find_spec("seal") is not None and not size.quick:
+        yield Unit("ciphertexts", on_ciphertexts, (size.steps, 0))
 
 
 def _batches(size: Size) -> Iterator[Unit]:
@@ -67,6 +78,11 @@ def _time(size: Size) -> Iterator[Unit]:
         yield Unit(f"steps-{steps}", times, (steps,))
 
 
+def _security(size: Size) -> Iterator[Unit]:
+    for level in LEVELS:
+        yield Unit(f"{level}-bits", security, (1 if size.quick else 12, level))
+
+
 def regrets(steps: int, run: int) -> Rows:
     """Figure 1: one run of every policy, and of HELBA on shares."""
     given = Constants()
@@ -79,6 +95,39 @@ def regrets(steps: int, run: int) -> Rows:
         for name, regret in lost.items()
         for t in _curve(steps)
     ]
+
+
+def on_ciphertexts(steps: int, run: int) -> Rows:
+    """One run as published."""
+    problem = toy(Constants(), steps, run)
+    regret = problem.lost(play_ckks(Published(Constants(), steps=steps), problem).arms).cumsum()
+    return [
+        {"run": run, "policy": CIPHERTEXTS, "t": t, "regret": round(float(regret[t - 1]), 6)} for t in _curve(steps)
+    ]
+
+
+def security(steps: int, level: int) -> Rows:
+    """The first steps of the paper's problem, with the smallest degree that the library's guard allows."""
+    problem = toy(Constants(), steps, 1)
+    run = play_ckks(Published(Constants(), steps=steps, scheme=scheme_at(level)), problem)
+    scheme = run.settings.scheme
+    return [{"security": level, "degree": scheme.degree, "modulus_bits": scheme.bits, "T": steps,
+             "cpu_seconds_per_step": round(run.cpu_seconds / steps, 4),
+             "arms_equal": run.first_difference is None}]  # fmt: skip
+
+
+def scheme_at(level: int) -> Scheme:
+    """Of the smallest degree at this level of security."""
+    for degree in _DEGREES:
+        scheme = Scheme.of(degree, 2, level)
+        try:
+            _ = scheme.context
+        except ConfigError:
+            if degree == _DEGREES[-1]:
+                raise
+            continue
+        break
+    return scheme
 
 
 def by_rule(make: Make, steps: int, run: int) -> Rows:
@@ -123,9 +172,9 @@ def _curve(steps: int) -> list[int]:
 
 FIGURES = {
     "1": Figure("1", _one), "batches": Figure("batches", _batches), "updates": Figure("updates", _updates),
-    "time": Figure("time", _time),
+    "time": Figure("time", _time), "table1": Figure("table-1", _security),
 }  # fmt: skip
 FIGURE_SET = FigureSet(
-    "helba", "the figures of HELBA are 1, batches, updates and time", FIGURES, draw,
+    "helba", "the figures of HELBA are 1, batches, updates and time, and table 1", FIGURES, draw,
     {"steps": (130, 12), "runs": (25, 2)},
 )  # fmt: skip

@@ -13,11 +13,13 @@ from ..run.picture import picture
 from .style import PANEL, SMALL, band, each, lines, mean_line, of
 from .units import Rows
 
+_STYLES = {"HELBA, on shares": "k--", "HELBA, on ciphertexts": "C6:"}
+
 
 def draw(figure: str, rows: Rows, path: Path) -> None:
     """Write the PNG of a figure."""
     title, drawer = _DRAWERS[figure]
-    with picture(path, 7 if figure in ("1", "time") else 11, 4.4, dpi=110) as canvas:
+    with picture(path, 7 if figure in ("1", "time", "table1") else 11, 4.4, dpi=110) as canvas:
         canvas.suptitle(title, fontsize=11)
         drawer(canvas, rows)
 
@@ -25,7 +27,7 @@ def draw(figure: str, rows: Rows, path: Path) -> None:
 def _regret(canvas: Figure, rows: Rows) -> None:
     axes = canvas.subplots()
     for policy in each(rows, "policy"):
-        mean_line(axes, of(rows, policy=policy), "t", "regret", policy, "k--" if "shares" in policy else "-")
+        mean_line(axes, of(rows, policy=policy), "t", "regret", policy, _STYLES.get(policy, "-"))
     axes.set(xlabel="t", ylabel="cumulative regret", ylim=(0, None))
     axes.set_title(f"means of {len(each(rows, 'run'))} runs", fontsize=PANEL)
     axes.legend(fontsize=SMALL)
@@ -70,9 +72,22 @@ def _time(canvas: Figure, rows: Rows) -> None:
     axes.legend(fontsize=SMALL)
 
 
+def _security(canvas: Figure, rows: Rows) -> None:
+    axes = canvas.subplots()
+    first = rows[0]["cpu_seconds_per_step"]
+    for place, row in enumerate(rows):
+        spent = row["cpu_seconds_per_step"]
+        axes.bar(place, spent, 0.5, color="C0")
+        said = f"{spent:.1f} s, x {spent / first:.2f}\nN = {row['degree']:,}"
+        axes.annotate(said, (place, spent), ha="center", va="bottom", fontsize=SMALL)
+    axes.set_xticks(range(len(rows)), [f"{row['security']} bits" for row in rows], fontsize=PANEL)
+    axes.set(ylabel="seconds of the processor, a step", ylim=(0, 1.25 * max(r["cpu_seconds_per_step"] for r in rows)))
+
+
 _DRAWERS: dict[str, tuple[str, Callable[[Figure, Rows], None]]] = {
     "1": ("HELBA, Figure 1: regret in the paper's problem", _regret),
     "batches": ("Regret by what ends a batch", _by_rule),
     "updates": ("Updates and regret, new features at each step, d = 2, K = 2", _updates),
     "time": ("Time of a run of the paper's problem, two parties and the users on one machine", _time),
+    "table1": ("Time of a step on ciphertexts against the level of security", _security),
 }

@@ -127,7 +127,8 @@ def add_settings(parser: ArgumentParser) -> None:
     how.add_argument("--newton", type=int, help="Newton's iterations for 1 / x (1 behind a table, 10 alone)")
     how.add_argument(
         "--argmax",
-        help="pairs: all pairs of arms at once, by tables; circuit: by circuits; tournament: in two levels (pairs)",
+        help="pairs: all pairs of arms at once, by tables; strings: the same in a round less; circuit: by circuits; "
+        "tournament: in two levels (pairs)",
     )
     how.add_argument(
         "--truncation", default=Truncation.EXACT.value,

@@ -19,7 +19,7 @@ from ..policies import local_policy
 
 WEIGHT_BITS = COIN_BITS = 31  # of the sum of all weights, and of the coin that points into it: 62 bits together
 CHANCE_BITS = WEIGHT_BITS - 1  # fraction bits of a weight: probabilities add up to 1
-MOST_PAIRS = 32  # arms that are compared all at once; more meet in a tournament
+MOST_PAIRS = 64  # arms that are compared all at once; more meet in a tournament
 
 
 @dataclass(frozen=True)
