@@ -1,13 +1,14 @@
-"""Compare by tables with integers: every width, both ends of the range, ties, powers of 2, anything above the width.
+"""Comparisons by tables and by strings beside integers: every width, ends, ties, powers of 2, bits above the width.
 
     scripts/comparison_count --values 1000000 --parties 2 3 5
 
-Values are for each number of parties, spread over widths 2 to 64 and results mod 2^8, 2^16 and 2^64.
+Values are for each number of parties and either way, spread over widths 2 to 64 and results mod 2^8, 2^16 and 2^64.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import sys
 
 import numpy as np
@@ -18,7 +19,8 @@ from offline import InsecureSeededDealer
 
 WIDTHS = range(2, 65)
 RINGS = (8, 16, 64)
-COLUMNS = "{:>7}  {:>11}  {:>9}  {:>6}  {:>6}"
+WAYS = {"tables": ops.sign_by_tables, "strings": ops.sign_by_strings}
+COLUMNS = "{:>7}  {:>7}  {:>11}  {:>9}  {:>6}  {:>6}"
 
 
 def differences(width: int, count: int, rng: np.random.Generator) -> np.ndarray:
@@ -32,7 +34,7 @@ def differences(width: int, count: int, rng: np.random.Generator) -> np.ndarray:
     return np.choose(kind, [uniform, sized, edges[rng.integers(0, edges.size, count)]])
 
 
-def wrong(session: Session, d: np.ndarray, width: int, ring: int, rng: np.random.Generator) -> int:
+def wrong(session: Session, way: str, d: np.ndarray, width: int, ring: int, rng: np.random.Generator) -> int:
     """How many comparisons of one width and ring differ from integers'."""
     words = d.view(np.uint64)
     if width < 64:
@@ -41,7 +43,7 @@ def wrong(session: Session, d: np.ndarray, width: int, ring: int, rng: np.random
     shared = Share(session, session.plus(zero.words, words), 0)
 
     def revealed() -> Rounds[np.ndarray]:
-        return (yield Reveal((yield from ops.sign_by_tables(session, shared, width=width, ring=ring))))
+        return (yield Reveal((yield from WAYS[way](session, shared, width=width, ring=ring))))
 
     return int((session.run(revealed()) != (d < 0)).sum())
 
@@ -50,16 +52,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="scripts/comparison_count", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--values", type=int, default=1_000_000, help="comparisons for each N (1,000,000)")
+    parser.add_argument("--values", type=int, default=1_000_000, help="comparisons for each N and way (1,000,000)")
     parser.add_argument("--parties", type=int, nargs="+", default=[2, 3, 5], help="numbers of parties (2 3 5)")
     parser.add_argument("--seed", type=int, default=1, help="of values and masks (1)")
     options = parser.parse_args()
     if options.values < 1 or min(options.parties) < 2:
         parser.error("at least 1 value, and at least 2 parties")
     each = -(-options.values // (len(WIDTHS) * len(RINGS)))
-    print(COLUMNS.format("parties", "comparisons", "negative", "ties", "wrong"), flush=True)
+    print(COLUMNS.format("parties", "by", "comparisons", "negative", "ties", "wrong"), flush=True)
     total = 0
-    for parties in options.parties:
+    for parties, way in itertools.product(options.parties, WAYS):
         session = Session.simulate(parties, InsecureSeededDealer(parties, options.seed))
         rng = np.random.default_rng(options.seed)
         count = negative = ties = errors = 0
@@ -67,8 +69,8 @@ def main() -> None:
             for ring in RINGS:
                 d = differences(width, each, rng)
                 count, negative, ties = count + d.size, negative + int((d < 0).sum()), ties + int((d == 0).sum())
-                errors += wrong(session, d, width, ring, rng)
-        print(COLUMNS.format(parties, f"{count:,}", f"{negative / count:.3f}", ties, errors), flush=True)
+                errors += wrong(session, way, d, width, ring, rng)
+        print(COLUMNS.format(parties, way, f"{count:,}", f"{negative / count:.3f}", ties, errors), flush=True)
         total += errors
     sys.exit(1 if total else 0)
 
