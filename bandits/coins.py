@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import secrets
 from dataclasses import dataclass
 from enum import Enum
 
@@ -56,11 +55,6 @@ class Coins:
         orders = np.frombuffer(_stream(seed, "ties", 8 * budget * arms), np.uint64).reshape(budget, arms)
         ties = orders.argsort(axis=1, kind="stable").argsort(axis=1, kind="stable")
         return cls(first, size * _UNIT[noise](words), ties)
-
-
-def fresh_seed() -> int:
-    """A seed that nobody else has."""
-    return secrets.randbits(128)
 
 
 def check_budget(budget: int, arms: int) -> None:

@@ -5,7 +5,7 @@
     omega = 2 R sqrt(d' log(1 + t / gamma) + 2 log(1 / delta)) + C,  C >= |theta|_Lambda
     d' = the largest i with (i - 1) lambda_i <= t / log(1 + t / gamma)        the effective dimension
 
-The rest is LinUCB: pull the largest <x_i, theta^> + omega |x_i|_(A^-1).
+The rest is LinUCB, `oful.OFUL` with these constants: pull the largest <x_i, theta^> + omega |x_i|_(A^-1).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .linear_problem import LinearProblem, ProblemError, longest_norm
-from .oful import LARGEST_NORM, OFUL, check_constants, power_above
+from .oful import LARGEST_NORM, check_constants, power_above
 
 _SLACK = 1.0 + 2.0**-10  # rounding to fixed point may carry a norm so far over its bound
 _ROUNDING = 1e-9  # of the eigenvalues of a Laplacian, relative to the largest
@@ -79,13 +79,6 @@ class SpectralConfidence:
             raise ProblemError(
                 f"the rewards are rougher than C = {self.smoothness:g} on this graph: state a larger smoothness"
             )
-
-
-class SpectralUCB(OFUL):
-    """The policy in float64, on the rows of Q."""
-
-    def __init__(self, arms: np.ndarray, exploration: SpectralConfidence) -> None:
-        super().__init__(arms, exploration)
 
 
 def spectral_problem(

@@ -141,6 +141,7 @@ def cases(*, quick: bool = False) -> list[Case]:
         ),
         Case("square", n, _uniform(-6, 6, (n,)), ops.square, np.square, 1, 0.0, peer="square"),
         Case("square-truncate", n, _uniform(-6, 6, (n,)), _square_truncated, np.square, 2, 2.0**-F, peer="square"),
+        Case("outer-square", 20, _uniform(-6, 6, (20,)), ops.outer_square, _upper_outer, 1, 0.0),
         Case(
             "matmul", side, _uniform(-1, 1, (side, side), (side, side)), ops.matmul, np.matmul, 1, 0.0, (F, F), "matmul"
         ),
@@ -156,6 +157,7 @@ def cases(*, quick: bool = False) -> list[Case]:
         Case("wraps", n, _uniform(-6, 6, (n,)), ops.wraps, np.zeros_like, 1, None),
         Case("lookup", n, _int_inputs(0, 256, (n,)), _lookup_squares, np.square, 1, 0.0, (0,)),
         Case("comparison", n, _uniform(-6, 6, (n,)), ops.sign_by_tables, _negative, 3, 0.0, peer="comparison"),
+        Case("comparison-strings", n, _uniform(-6, 6, (n,)), ops.sign_by_strings, _negative, 2, 0.0, peer="comparison"),
         Case("comparison-circuit", n, _uniform(-6, 6, (n,)), ops.sign_by_circuit, _negative, 8, 0.0, peer="comparison"),
         Case("equality", n, _int_inputs(-2, 3, (n,)), ops.is_zero, lambda x: x == 0, 2, 0.0, (0,)),
         Case("binary-adder", r, _int_inputs(-(2**40), 2**40, (r,), (r,)), _binary_sum, np.add, 15, 0.0, (0, 0)),
@@ -258,6 +260,11 @@ def _explore(session: Session, scores: Share) -> Rounds[Share]:
 def _best_arm(scores: np.ndarray) -> np.ndarray:
     """One-hot of the largest score, whose rows have no ties."""
     return (scores == scores.max(axis=-1, keepdims=True)).astype(np.int64)
+
+
+def _upper_outer(x: np.ndarray) -> np.ndarray:
+    """x x' row after row, without what lies below the diagonal."""
+    return np.outer(x, x)[np.triu_indices(x.size)]
 
 
 def _nearest(x: np.ndarray) -> np.ndarray:

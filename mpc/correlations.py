@@ -20,8 +20,10 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from .chunks import Cut, cut
 from .curves import Curve, Table
-from .ring import Bilinear, dtype_for
+from .ring import MULTIPLY, Bilinear, dtype_for
+from .strings import Strings, strings
 
 Shape = tuple[int, ...]
 
@@ -91,6 +93,8 @@ class Correlation(metaclass=_Interned):
 class Layout:
     """Where the fields of an item lie in its bytes: free ones first, each aligned to 8 bytes."""
 
+    free: tuple[Field, ...]
+    dealt: tuple[Field, ...]
     places: tuple[tuple[int, int, np.dtype[Any], Shape], ...]
     free_bytes: int
     total_bytes: int
@@ -111,13 +115,13 @@ class Layout:
 def layout(item: Correlation) -> Layout:
     """The layout of an item; the same for every party."""
     places, at, free_end = [], 0, 0
-    free = item.free()
-    for index, part in enumerate(free + item.dealt()):
+    free, dealt = item.free(), item.dealt()
+    for index, part in enumerate(free + dealt):
         places.append((at, at + part.nbytes, part.dtype, part.shape))
         at += -(-part.nbytes // 8) * 8
         if index < len(free):
             free_end = at
-    return Layout(tuple(places), free_end, at)
+    return Layout(free, dealt, tuple(places), free_end, at)
 
 
 class Source(Protocol):
@@ -153,18 +157,19 @@ class ProductMask(Correlation):
 
 @dataclass(frozen=True)
 class SquareMask(Correlation):
-    """a uniform and c = a * a.
+    """a uniform and c = op(a, a).
 
     From:  Beaver, CRYPTO '91; docs/protocol-book.md, Products.
     """
 
     shape: Shape
+    op: Bilinear = MULTIPLY
 
     def free(self) -> tuple[Field, ...]:
         return (Field("a", self.shape),)
 
     def dealt(self) -> tuple[Field, ...]:
-        return (Field("c", self.shape),)
+        return (Field("c", self.op.shape(self.shape, self.shape)),)
 
 
 @dataclass(frozen=True)
@@ -263,36 +268,65 @@ class LineMask(Correlation):
 
 @dataclass(frozen=True)
 class SignTables(Correlation):
-    """r uniform in Z_2^width and the three levels of tables that turn the public z = d + r into the sign of d.
+    """r uniform in Z_2^width and three levels of tables that turn the public z = d + r into [d < 0] mod 2^ring.
 
-    chunks[g, j]: for the four bytes k of group g, ([j < r_k], [j = r_k]) in bits 2k and 2k + 1, masked.
-    groups[j]: from four opened pairs to the group's pair, masked; entries j and j + 128 share a byte.
-    last: from the groups' pairs to r's top bit XOR the borrow, an additive share.
+    masks: of the chunks' pairs of opened bits and, above them, of the groups'.
+    chunks[k]: for the 4 bits r_k of chunk k, 2^(r_k + 1) - 1: bit z says whether z <= r_k.
+    words: the coefficients of the groups' polynomials, functions of the chunks' masks.
+    last: tables that turn the groups' bits into r's top bit XOR the borrow, functions of their masks and that bit.
 
     From:  docs/protocol-book.md, Sign and comparison.
     """
 
     shape: Shape
     width: int
+    ring: int = 64
 
     @property
-    def group_count(self) -> int:
-        """Groups of four bytes below the top bit: 1 up to width 33, else 2."""
-        return 1 if self.width <= 33 else 2
-
-    @property
-    def last_bits(self) -> int:
-        """What the last table is indexed by: less and equal of the upper group, less of the lower."""
-        return 2 * self.group_count - 1
+    def cut(self) -> Cut:
+        """How the bits below the top one are joined."""
+        return cut(self.width, self.ring)
 
     def free(self) -> tuple[Field, ...]:
-        return (Field("r", self.shape, self.width),)
+        masks = self.cut.pair_bits + self.cut.verdict_bits
+        return Field("r", self.shape, self.width), Field("masks", self.shape, masks, xor=True)
+
+    def dealt(self) -> tuple[Field, ...]:
+        words = self.cut.coefficient_words
+        return (
+            Field("chunks", (self.cut.chunks, *self.shape), 16, xor=True),
+            *(Field(f"words{i}", self.shape, bits, xor=True) for i, bits in enumerate(words)),
+            Field("last", (self.cut.readings, *self.shape), self.ring),
+        )
+
+
+@dataclass(frozen=True)
+class SignStrings(Correlation):
+    """r uniform in Z_2^width and what turns the public z = d + r into [d < 0] mod 2^ring in a round less.
+
+    masks: of the chunks' opened bits.
+    strings: for each chunk k, 2^c bits that say of every z whether z <= r_k.
+    last: tables that turn the opened bits into r's top bit XOR the borrow, functions of their masks and that bit.
+
+    From:  docs/protocol-book.md, Sign and comparison.
+    """
+
+    shape: Shape
+    width: int
+    ring: int = 64
+
+    @property
+    def cut(self) -> Strings:
+        """How the bits below the top one are cut."""
+        return strings(self.width, self.ring)
+
+    def free(self) -> tuple[Field, ...]:
+        return Field("r", self.shape, self.width), Field("masks", self.shape, self.cut.verdict_bits, xor=True)
 
     def dealt(self) -> tuple[Field, ...]:
         return (
-            Field("chunks", (*self.shape, self.group_count, 256), 8, xor=True),
-            Field("groups", (*self.shape, 128), 8, xor=True),
-            Field("last", (*self.shape, 1 << self.last_bits)),
+            Field("strings", (*self.shape, self.cut.string_bytes), 8, xor=True),
+            Field("last", (*self.shape, self.cut.readings), self.ring),
         )
 
 
@@ -476,7 +510,8 @@ class Gaussian(Correlation):
 KINDS: dict[str, type[Correlation]] = {
     kind.__name__: kind
     for kind in (
-        ProductMask, SquareMask, AndMask, TruncationMask, WrapMask, LookupMask, LineMask, SignTables, SignBits,
+        ProductMask, SquareMask, AndMask, TruncationMask, WrapMask, LookupMask, LineMask, SignTables, SignStrings,
+        SignBits,
         BitMask, SharedBits, EqualTables, ChoiceNoise, Permutation, UniformNumber, Exploration, Gaussian,
     )
 }  # fmt: skip

@@ -155,6 +155,8 @@ class Exchange:
             return _ALL
         role = request.to if isinstance(request, Reveal) else request.role
         if role in self._nodes:
+            if isinstance(request, Reveal) and isinstance(request.share, Share):
+                request.share.wide()  # what a client's end of the link takes
             return self._nodes[role]
         if role.startswith("party ") and role[6:].isdigit() and int(role[6:]) < self._parties:
             if isinstance(request, Input):
@@ -179,7 +181,7 @@ class Exchange:
                 zero = self._pairs.zero(share.shape, xor=True).astype(share.words.dtype)
                 words = (share.words ^ zero) & ring.narrow_mask(share.width)
             else:
-                words = share.words + self._pairs.zero(share.shape)
+                words = share.words + self._pairs.zero(share.shape).astype(share.words.dtype, copy=False)
         else:
             return np.empty((len(self._transport.hosted), 0), np.uint8)
         return np.ascontiguousarray(words).reshape(words.shape[0], words[0].size).view(np.uint8)
@@ -249,12 +251,13 @@ def _opened(request: Open, rows: np.ndarray, parties: int) -> np.ndarray:
 
 
 def _joint(request: Reveal, rows: np.ndarray) -> np.ndarray:
-    """The words behind the parties' shares, as uint64."""
+    """The words behind the parties' shares, as uint64; signed numbers of a narrower ring keep their sign."""
     share = request.share
     words = rows.view(share.words.dtype).reshape(rows.shape[0], *share.shape)
     if isinstance(share, BinaryShare):
         return np.asarray(np.bitwise_xor.reduce(words, axis=0)).astype(np.uint64)
-    return np.asarray(words.sum(axis=0, dtype=np.uint64))
+    total = np.asarray(words.sum(axis=0, dtype=words.dtype))
+    return total if share.ring == 64 else total.view(f"i{share.ring // 8}").astype(np.int64).view(np.uint64)
 
 
 def _joined(parts: list[np.ndarray]) -> np.ndarray:
@@ -266,7 +269,7 @@ def _signature(request: Request) -> tuple[Any, ...]:
         return "open", request.words.shape[1:], request.bits, request.xor, request.apart
     if isinstance(request, Reveal):
         share = request.share
-        kind = ("bits", share.width) if isinstance(share, BinaryShare) else ("scale", share.scale)
+        kind = ("bits", share.width) if isinstance(share, BinaryShare) else ("scale", share.scale, share.ring)
         return "reveal", share.shape, *kind, _role(request.to)
     if isinstance(request, Input):
         return "input", request.shape, request.scale, _role(request.role)

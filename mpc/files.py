@@ -36,15 +36,35 @@ def write_whole(path: Path, content: bytes, mode: int = 0o600) -> None:
     flush_folder(path.parent)
 
 
+def make_folder(path: Path) -> None:
+    """A folder of its owner alone; one that was not there is on the disk, with all above it, when this returns."""
+    missing = [place for place in (path, *path.parents) if not place.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    path.chmod(0o700)
+    for place in missing:
+        flush_folder(place.parent)
+
+
 def open_log(path: Path) -> int:
     """A file to read and append to, made where there is none; this holder's alone until it is closed."""
     while True:
-        log = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-        fcntl.flock(log, fcntl.LOCK_EX)
+        log = locked(os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o600))
         with contextlib.suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(log), os.stat(path)):
                 return log
         os.close(log)  # another took its place meanwhile
+
+
+def locked(log: int) -> int:
+    """An open file, once no other holder has it."""
+    fcntl.flock(log, fcntl.LOCK_EX)
+    return log
+
+
+def let_go(log: int) -> None:
+    """Give it back; another descriptor of the same opening would else keep the lock."""
+    fcntl.flock(log, fcntl.LOCK_UN)
+    os.close(log)
 
 
 def append(log: int, record: bytes) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from .errors import RangeError
+from .packing import rows_of, triangle, unpack
 
 FRACTION_BITS = 20
 VALUE_BITS = 62  # |word| < 2^62 for every encoded value: what truncation needs
@@ -143,14 +144,22 @@ def as_torch(values: np.ndarray) -> Any:
     return torch.from_numpy(np.array(values, ndmin=1)).reshape(values.shape)
 
 
+_PACKED = "sym:"
+_SIMPLE = {"": "an elementwise product", "&": "an AND", "@": "a matrix product", "^": "an outer product's triangle"}
+
+
 @dataclass(frozen=True)
 class Bilinear:
-    """A bilinear map: `spec` is "" for elementwise product, "&" for AND over GF(2), "@" for matmul, else an einsum."""
+    """A bilinear map: `spec` is "" for elementwise product, "&" for AND over GF(2), "@" for matmul, else an einsum.
+
+    "^" is the upper triangle of the outer product over last axes.  An einsum behind "sym:" takes its first operand
+    packed (`packing`), so that each word of a symmetric matrix occurs once; its last two axes are one.
+    """
 
     spec: str = ""
 
     def __post_init__(self) -> None:
-        if self.spec in ("", "&", "@"):
+        if self.spec in _SIMPLE:
             return
         if self.spec.count(",") != 1 or self.spec.count("->") != 1 or "P" in self.spec or "." in self.spec:
             raise ValueError(
@@ -160,16 +169,33 @@ class Bilinear:
     def __call__(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         if not self.spec:
             return x * y
+        if self.spec == "^":
+            i, j = triangle(x.shape[-1])
+            return x.take(i, axis=-1) * y.take(j, axis=-1)
         if self.spec == "&":
             return x & y
         if self.spec == "@":
             return _matmul(x, y)
-        return _einsum(self.spec, x, y)
+        return _einsum(self._indices, self._table(x, y.shape), y)
+
+    @property
+    def _indices(self) -> str:
+        return self.spec.removeprefix(_PACKED)
+
+    def _dim(self, y: tuple[int, ...]) -> int:
+        """Columns of the matrix in a packed first operand."""
+        left, right = self._indices.split("->")[0].split(",")
+        return y[right.index(left[-1])]
+
+    def _table(self, x: np.ndarray, y: tuple[int, ...]) -> np.ndarray:
+        """The first operand with all its axes."""
+        return unpack(x, self._dim(y)) if self.spec.startswith(_PACKED) else x
 
     def hosted(self, x: np.ndarray, y: np.ndarray, *, x_hosted: bool, y_hosted: bool) -> np.ndarray:
         """The map applied to each hosted party's words; an operand without the hosted axis is public."""
-        if self.spec not in ("", "&", "@"):
-            return _einsum(_hosted_spec(self.spec, x_hosted, y_hosted), x, y)
+        if self.spec not in _SIMPLE:
+            x = self._table(x, y.shape[y_hosted:])
+            return _einsum(_hosted_spec(self._indices, x_hosted, y_hosted), x, y)
         vectors = [self.spec == "@" and v.ndim - hosted == 1 for v, hosted in ((x, x_hosted), (y, y_hosted))]
         x = x[..., None, :] if vectors[0] else x
         y = y[..., None] if vectors[1] else y
@@ -184,17 +210,21 @@ class Bilinear:
                 return np.broadcast_shapes(x, y)
             if self.spec == "@":
                 return _matmul_shape(x, y)
+            if self.spec == "^":
+                return _triangle_shape(x, y)
+            if self.spec.startswith(_PACKED):
+                dim = self._dim(y)
+                return _einsum_shape(self._indices, (*x[:-1], rows_of(x[-1], dim), dim), y)
             return _einsum_shape(self.spec, x, y)
-        except ValueError as error:
-            kind = {"": "an elementwise product", "&": "an AND", "@": "a matrix product"}.get(
-                self.spec, f"{self.spec!r}"
-            )
+        except (ValueError, IndexError) as error:
+            kind = _SIMPLE.get(self.spec, f"{self.spec!r}")
             raise TypeError(f"shapes {x} and {y} do not fit {kind}") from error
 
 
 MULTIPLY = Bilinear()
 AND = Bilinear("&")
 MATMUL = Bilinear("@")
+TRIANGLE = Bilinear("^")
 
 
 def widen(x: np.ndarray, rank: int, hosted: bool = True) -> np.ndarray:
@@ -247,6 +277,12 @@ def _matmul_shape(x: tuple[int, ...], y: tuple[int, ...]) -> tuple[int, ...]:
         raise ValueError("inner axes differ")
     batch = np.broadcast_shapes(left[:-2], right[:-2])
     return batch + (left[-2],) * (len(x) > 1) + (right[-1],) * (len(y) > 1)
+
+
+def _triangle_shape(x: tuple[int, ...], y: tuple[int, ...]) -> tuple[int, ...]:
+    if not x or not y or x[-1] != y[-1]:
+        raise ValueError("two last axes of one size")
+    return (*np.broadcast_shapes(x[:-1], y[:-1]), x[-1] * (x[-1] + 1) // 2)
 
 
 def _einsum_shape(spec: str, x: tuple[int, ...], y: tuple[int, ...]) -> tuple[int, ...]:

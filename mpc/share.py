@@ -120,7 +120,11 @@ def hosted_axis(axis: int | tuple[int, ...] | None, ndim: int) -> tuple[int, ...
 
 
 class Share(_Hidden):
-    """An additive share [x] mod 2^64 with `scale` fraction bits."""
+    """An additive share [x] mod 2^ring with `scale` fraction bits.
+
+    The ring is that of the words' type: 64 bits, or 8 or 16 for small numbers such as bits and ranks.  A share mod 2^8
+    is none mod 2^64, as the carries of its sum are secret; so narrow ones meet no wide ones before `ops.lift`.
+    """
 
     __slots__ = ("scale",)
 
@@ -132,11 +136,26 @@ class Share(_Hidden):
     def _with(self, words: np.ndarray) -> Share:
         return Share(self.session, words, self.scale)
 
+    @property
+    def ring(self) -> int:
+        """Bits of the ring that it is shared in."""
+        return 8 * self.words.dtype.itemsize
+
+    def wide(self) -> np.ndarray:
+        """The words of a share mod 2^64; a narrower one is refused."""
+        if self.words.dtype != np.uint64:
+            raise TypeError(f"a share mod 2^{self.ring} does not do here: lift it to 2^64 with ops.lift first")
+        return self.words
+
     def _other(self, other: Any) -> np.ndarray:
         """Words of an operand of + and -: a share of the same scale, or a public value encoded at this scale."""
         if isinstance(other, Share):
             if other.session is not self.session:
                 raise TypeError("two shares of different sessions: share both values in one session")
+            if other.words.dtype != self.words.dtype:
+                raise TypeError(
+                    f"shares mod 2^{self.ring} and 2^{other.ring} do not add: lift the narrow one with ops.lift"
+                )
             if other.scale != self.scale:
                 raise RangeError(
                     f"scales {self.scale} and {other.scale} do not add: truncate one, or raise the other with rescale"
@@ -145,7 +164,7 @@ class Share(_Hidden):
         if isinstance(other, _Hidden):
             raise TypeError("an arithmetic and a binary share do not add: convert with ops.to_arithmetic")
         encode = ring.encode_number if type(other) in (int, float) else ring.encode
-        return self.session.public(encode(other, self.scale))
+        return self.session.public(encode(other, self.scale).astype(self.words.dtype, copy=False))
 
     def __add__(self, other: Any) -> Share:
         x, y = _align(self.words, self._other(other))
@@ -174,14 +193,26 @@ class Share(_Hidden):
 
     def times(self, factor: Any, *, bits: int) -> Share:
         """Times a public value encoded with `bits` fraction bits, which are added to the scale."""
+        words, scale = self._factor(factor, bits)
+        x, y = _align(self.words, words[None])
+        return Share(self.session, x * y, scale)
+
+    def mapped(self, rows: Any, *, bits: int) -> Share:
+        """[M x] of a vector x, for a public matrix M, or [<m, x>] for one row, encoded as in `times`."""
+        if self.ndim != 1:
+            raise TypeError(f"a public matrix maps a vector, not a share of shape {self.shape}: use ops.einsum")
+        words, scale = self._factor(rows, bits)
+        return Share(self.session, np.einsum("...d,Pd->P...", words, self.words), scale)
+
+    def _factor(self, factor: Any, bits: int) -> tuple[np.ndarray, int]:
+        """The words of a public factor, and the scale of a product with it."""
         scale = self.scale + bits
         if scale > ring.VALUE_BITS:
             raise RangeError(f"the product would have {scale} fraction bits of {ring.VALUE_BITS}: truncate first")
         words = ring.encode(factor, bits)
         if self.session.trail is not None:
             self.session.trail.multiplied(words)
-        x, y = _align(self.words, words[None])
-        return Share(self.session, x * y, scale)
+        return words.astype(self.words.dtype, copy=False), scale
 
     def __truediv__(self, other: Any) -> Share:
         raise TypeError("division is not local: multiply by a public reciprocal, or use ops.truncate or ops.reciprocal")
@@ -192,7 +223,7 @@ class Share(_Hidden):
             raise RangeError(f"from {self.scale} to {scale} fraction bits is a division: use ops.truncate")
         if scale > ring.VALUE_BITS:
             raise RangeError(f"{scale} fraction bits of {ring.VALUE_BITS}: no room is left for the value")
-        return Share(self.session, self.words << np.uint64(scale - self.scale), scale)
+        return Share(self.session, self.wide() << np.uint64(scale - self.scale), scale)
 
     def integers(self) -> Share:
         """The same words as whole numbers: the value times 2^scale."""
@@ -204,6 +235,12 @@ class Share(_Hidden):
             raise RangeError(f"words are read with 0 to {ring.VALUE_BITS} fraction bits, not {scale}: truncate first")
         return Share(self.session, self.words, scale)
 
+    def mod(self, bits: int) -> Share:
+        """The same value in a ring of 8 or 16 bits; back again needs ops.lift."""
+        if bits > self.ring:
+            raise TypeError(f"a share mod 2^{self.ring} is none mod 2^{bits}: lift it with ops.lift")
+        return Share(self.session, self.words.astype(ring.dtype_for(bits), copy=False), self.scale)
+
     def __getitem__(self, key: Any) -> Share:
         return self._with(_picked(self.words, key))
 
@@ -211,10 +248,10 @@ class Share(_Hidden):
         return self._with(self.words.reshape(self.words.shape[0], *shape))
 
     def sum(self, axis: int | tuple[int, ...] | None = None) -> Share:
-        return self._with(self.words.sum(axis=hosted_axis(axis, self.ndim), dtype=np.uint64))
+        return self._with(self.words.sum(axis=hosted_axis(axis, self.ndim), dtype=self.words.dtype))
 
     def cumsum(self, axis: int) -> Share:
-        return self._with(self.words.cumsum(axis=hosted_axis(axis, self.ndim)[0], dtype=np.uint64))
+        return self._with(self.words.cumsum(axis=hosted_axis(axis, self.ndim)[0], dtype=self.words.dtype))
 
     @property
     def T(self) -> Share:
@@ -230,7 +267,8 @@ class Share(_Hidden):
         return self._with(np.ascontiguousarray(np.diagonal(self.words, axis1=-2, axis2=-1)))
 
     def __repr__(self) -> str:
-        return f"Share(shape={self.shape}, scale={self.scale})"
+        ring = "" if self.ring == 64 else f", ring={self.ring}"
+        return f"Share(shape={self.shape}, scale={self.scale}{ring})"
 
 
 class BinaryShare(_Hidden):

@@ -17,7 +17,7 @@ from mpc.correlations import Correlation, Layout, layout
 from mpc.errors import ConfigError
 from mpc.prg import KEY_BYTES, Prg, Unshared, fresh_key
 
-from .dealing import dealt_words
+from .dealing import dealt_words, over_rows
 
 _SEEDED = b"insecure-seeded:"
 
@@ -65,14 +65,12 @@ class TrustedDealer(Unshared):
             stream.fill(row)
         rows = rows[:, : place.total_bytes]
         fields = place.views(rows)
-        free = len(item.free())
+        free = len(place.free)
         with np.errstate(over="ignore"):
             clear = dealt_words(item, fields[:free], self._coins if item.coins else self._own)
-            for part, value, shares in zip(item.dealt(), clear, fields[free:], strict=True):
-                if part.xor:
-                    shares[0] = value ^ np.bitwise_xor.reduce(shares[1:], axis=0)
-                else:
-                    shares[0] = value.astype(part.dtype) - np.add.reduce(shares[1:], axis=0, dtype=part.dtype)
+            for part, value, shares in zip(place.dealt, clear, fields[free:], strict=True):
+                rest = over_rows(part, shares[1:])
+                shares[0] = value ^ rest if part.xor else value.astype(part.dtype, copy=False) - rest
         return rows
 
     def corrections(self, item: Correlation) -> np.ndarray:

@@ -6,15 +6,18 @@ the clear words of the dealt fields.
 
 from __future__ import annotations
 
-from functools import lru_cache, singledispatch
+from functools import reduce, singledispatch
 
 import numpy as np
 
 from mpc import correlations as kinds
+from mpc.chunks import CHUNK, last_tables
 from mpc.errors import ConfigError, RangeError
 from mpc.ops.truncate import wrap_count
 from mpc.prg import Prg
-from mpc.ring import mask, spread_bits
+from mpc.ring import mask, narrow_mask, spread_bits
+
+_THERMOMETER = np.array([(2 << r) - 1 for r in range(1 << CHUNK)], np.uint16)
 
 Clear = tuple[np.ndarray, ...]
 Rows = tuple[np.ndarray, ...]
@@ -28,12 +31,17 @@ def dealt_words(item: kinds.Correlation, rows: Rows, prg: Prg) -> Clear:
 
 def joined(part: kinds.Field, rows: np.ndarray) -> np.ndarray:
     """The clear value behind the rows of one field."""
-    total = np.bitwise_xor.reduce(rows, axis=0) if part.xor else np.add.reduce(rows, axis=0, dtype=rows.dtype)
-    return np.asarray(total) & part.dtype.type(mask(part.bits))
+    total = over_rows(part, rows)
+    return total if part.bits == 8 * part.dtype.itemsize else total & narrow_mask(part.bits)
+
+
+def over_rows(part: kinds.Field, rows: np.ndarray) -> np.ndarray:
+    """Rows of one field, at least one, added up, or XOR-ed; of few rows quicker than along an axis."""
+    return np.asarray(reduce(np.bitwise_xor if part.xor else np.add, rows))
 
 
 def _clear(item: kinds.Correlation, rows: Rows) -> Clear:
-    return tuple(joined(part, row) for part, row in zip(item.free(), rows, strict=True))
+    return tuple([joined(part, row) for part, row in zip(kinds.layout(item).free, rows, strict=True)])
 
 
 @dealt_words.register
@@ -45,7 +53,7 @@ def _(item: kinds.ProductMask, rows: Rows, prg: Prg) -> Clear:
 @dealt_words.register
 def _(item: kinds.SquareMask, rows: Rows, prg: Prg) -> Clear:
     (a,) = _clear(item, rows)
-    return (a * a,)
+    return (item.op(a, a),)
 
 
 @dealt_words.register
@@ -99,49 +107,26 @@ def _(item: kinds.LineMask, rows: Rows, prg: Prg) -> Clear:
     return (np.rint(lines).astype(np.int64).view(np.uint64),)
 
 
-@lru_cache(maxsize=1)
-def _byte_tables() -> tuple[np.ndarray, np.ndarray]:
-    """chunk[k, r]: the 256 pairs ([j < r], [j = r]) in bits 2k, 2k + 1.  group[v]: the pair of four masked pairs v."""
-    j = np.arange(256)
-    pair = (j[None] < j[:, None]).astype(np.uint8) | ((j[None] == j[:, None]).astype(np.uint8) << 1)
-    chunk = np.stack([pair << (2 * k) for k in range(4)])
-    less: np.ndarray = np.zeros(256, np.uint8)
-    equal: np.ndarray = np.ones(256, np.uint8)
-    for k in range(4):  # from the lowest chunk up: a higher one decides unless it is equal
-        chunk_less, chunk_equal = (j >> (2 * k)).astype(np.uint8) & 1, (j >> (2 * k + 1)).astype(np.uint8) & 1
-        less, equal = chunk_less | (chunk_equal & less), chunk_equal & equal
-    return chunk, less | (equal << 1)
+@dealt_words.register
+def _(item: kinds.SignTables, rows: Rows, prg: Prg) -> Clear:
+    r, masks = (part.reshape(-1) for part in _clear(item, rows))
+    cut = item.cut
+    chunks = _THERMOMETER.take(cut.split(r))
+    at = cut.entries(masks)
+    words = [np.bitwise_xor.reduce(table.take(at), axis=0) for table in cut.coefficients]
+    top = (r >> r.dtype.type(item.width - 1)).astype(np.intp)
+    verdicts = (masks >> masks.dtype.type(cut.pair_bits)).astype(np.intp)
+    last = cut.last.take(verdicts | top << cut.verdict_bits, axis=1)
+    parts = kinds.layout(item).dealt
+    return tuple([field.reshape(part.shape) for part, field in zip(parts, (chunks, *words, last), strict=True)])
 
 
 @dealt_words.register
-def _(item: kinds.SignTables, rows: Rows, prg: Prg) -> Clear:
-    (r,) = _clear(item, rows)
-    chunk, group = _byte_tables()
-    groups = item.group_count
-    r = r.astype(np.uint64)
-    low = np.ascontiguousarray(r & mask(item.width - 1)).astype("<u8").reshape(*item.shape, 1).view(np.uint8)
-    r_k = low[..., : 4 * groups].reshape(*item.shape, groups, 4)
-    first = prg.bytes(r.size * groups).reshape(*item.shape, groups)
-    second = prg.bytes(r.size).reshape(item.shape) & np.uint8((1 << item.last_bits) - 1)
-
-    chunks = chunk[0][r_k[..., 0]]
-    for k in range(1, 4):
-        chunks |= chunk[k][r_k[..., k]]
-    chunks ^= first[..., None]
-
-    index = np.arange(256, dtype=np.uint8) ^ first[..., None]
-    pairs = group[index]
-    masked = (pairs[..., 0, :] & np.uint8(1)) ^ second[..., None]
-    if groups == 2:
-        masked ^= pairs[..., 1, :] << np.uint8(1)
-    packed = masked[..., :128] | (masked[..., 128:] << np.uint8(4))
-
-    c = np.arange(1 << item.last_bits, dtype=np.uint8) ^ second[..., None]
-    less = c & np.uint8(1)
-    if groups == 2:
-        less = ((c >> np.uint8(1)) & np.uint8(1)) | ((c >> np.uint8(2)) & less)
-    top = (r >> np.uint64(item.width - 1)).astype(np.uint8)
-    return chunks, packed, (less ^ top[..., None]).astype(np.uint64)
+def _(item: kinds.SignStrings, rows: Rows, prg: Prg) -> Clear:
+    r, masks = (part.reshape(-1) for part in _clear(item, rows))
+    cut, lead = item.cut, item.shape
+    last = last_tables(len(cut.chunks), item.ring, masks, r >> r.dtype.type(item.width - 1))
+    return cut.strings(r).reshape(*lead, -1), last.reshape(*lead, -1)
 
 
 @dealt_words.register

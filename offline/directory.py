@@ -42,7 +42,7 @@ from .plan import Plan, digest_of
 MAC_BYTES = 16  # of a block of corrections
 _PIECE = 1 << 28  # bytes under one tag; GCM takes less than 2^31
 _BLOCK_BYTES = 1 << 28  # of a block whose size is not given: both ends hold one in memory
-_FORMAT = "masked-bandits store 2"
+_FORMAT = "masked-bandits store 3"
 _CLAIM = struct.Struct("<QQ16s")  # next free block, 1 if the block before it was used to its end, MAC
 _GET_GENERATION = 0x8008_7601  # FS_IOC_GETVERSION: tells a file from a later one with the same inode number
 

@@ -24,7 +24,7 @@ from mpc.ring import Bilinear
 
 from .dealer import InProcessDealer
 
-_FORMAT = "masked-bandits plan 1"
+_FORMAT = "masked-bandits plan 2"
 
 
 class Recorder(InProcessDealer):
@@ -122,7 +122,7 @@ def describe(item: Correlation) -> str:
     for part in fields(item):  # type: ignore[arg-type]
         value = getattr(item, part.name)
         if isinstance(value, Bilinear):
-            value = {"": "elementwise", "@": "matmul", "&": "and"}.get(value.spec, value.spec)
+            value = {"": "elementwise", "@": "matmul", "&": "and", "^": "triangle"}.get(value.spec, value.spec)
         elif isinstance(value, Table):
             value = f"2^{value.bits} entries {value.digest[:8]}"
         elif isinstance(value, Curve):

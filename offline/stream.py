@@ -1,7 +1,8 @@
 """A dealer in a process of its own that streams ahead of use.  Knows blocks and channels; nothing that happens online.
 
-Each party is sent its key once.  Party 0 is also sent the corrections, block by block; the dealer runs ahead until
-the connection's buffers and party 0's queue are full, and waits there.  Nothing flows back.
+Each party is sent its key once, as soon as it calls: it waits for the dealer alone, and misses a party that does not
+call where the parties meet.  Party 0 is also sent the corrections, block by block; the dealer runs ahead until the
+connection's buffers and party 0's queue are full, and waits there.  Nothing flows back.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import contextlib
 import queue
 import struct
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -45,45 +46,52 @@ class _Hello(NamedTuple):
 
 def serve(
     plan: Plan,
-    channels: Mapping[int, Channel],
+    channels: Mapping[int, Channel] | Iterable[tuple[int, Channel]],
     *,
     blocks: int,
     block_steps: int = 1,
     progress: Callable[[int, int], None] | None = None,
     dealer: TrustedDealer | None = None,
 ) -> None:
-    """Deal `blocks` blocks of `block_steps` steps to the parties behind the channels, and close these."""
+    """Deal `blocks` blocks of `block_steps` steps to the parties behind the channels, and close these.
+
+    channels: to all parties, or to each as it calls.
+    """
+    met: dict[int, Channel] = {}
     try:
-        if sorted(channels) != list(range(plan.parties)):
-            raise ConfigError(f"the plan is for {plan.parties} parties, connected are {sorted(channels)}")
+        if isinstance(channels, Mapping):
+            met.update(channels)
+            if sorted(met) != list(range(plan.parties)):
+                raise ConfigError(f"the plan is for {plan.parties} parties, connected are {sorted(met)}")
         if blocks < 1 or block_steps < 1:
             raise ConfigError(f"a dealer deals at least 1 block of 1 step, not {blocks} of {block_steps}")
         if not plan.items:
             raise ConfigError(f"a step of {plan.program!r} draws nothing: it needs no dealer")
-        _serve(plan, channels, blocks, block_steps, progress, dealer or TrustedDealer(plan.parties))
+        dealer = dealer or TrustedDealer(plan.parties)
+        dealer.require_own()
+        deal = fresh_key()
+        for party, channel in channels.items() if isinstance(channels, Mapping) else channels:
+            met[party] = channel
+            hello = _Hello(dealer.keys[party], deal, plan.digest, blocks, block_steps, party, plan.parties)
+            channel.send(_HELLO.pack(*hello))
+        _deal(plan, met[0], blocks, block_steps, progress, dealer)
     finally:
-        for channel in channels.values():
+        for channel in met.values():
             channel.close()
 
 
-def _serve(
+def _deal(
     plan: Plan,
-    channels: Mapping[int, Channel],
+    channel: Channel,
     blocks: int,
     block_steps: int,
     progress: Callable[[int, int], None] | None,
     dealer: TrustedDealer,
 ) -> None:
-    dealer.require_own()
-    deal = fresh_key()
-    for party, channel in channels.items():
-        hello = _Hello(dealer.keys[party], deal, plan.digest, blocks, block_steps, party, plan.parties)
-        channel.send(_HELLO.pack(*hello))
+    """Party 0's corrections."""
     for block in range(blocks):
         dealer.enter(block)
-        channels[0].send(
-            b"".join(dealer.corrections(item).tobytes() for _ in range(block_steps) for item in plan.items)
-        )
+        channel.send(b"".join(dealer.corrections(item).tobytes() for _ in range(block_steps) for item in plan.items))
         if progress is not None:
             progress(block + 1, blocks)
 
@@ -92,7 +100,7 @@ class StreamSource(Material):
     """A party's end of a streaming dealer.
 
     ahead: how many blocks party 0 holds at most.  timeout: seconds of a silent dealer after which it counts as lost.
-    starting: seconds until it has greeted all parties, else as many.  waiting: told whom this party waits for when it
+    starting: seconds until it has greeted this party, else as many.  waiting: told whom this party waits for when it
     does so for long.
     """
 

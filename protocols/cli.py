@@ -9,28 +9,45 @@ import argparse
 from collections.abc import Sequence
 from importlib.metadata import version
 
-from .commands import attack, attack_linucb, attack_membership, attack_samba, demo, offline, privacy, programs
+from .commands import (
+    attack,
+    attack_helba,
+    attack_linucb,
+    attack_membership,
+    attack_samba,
+    demo,
+    offline,
+    privacy,
+    programs,
+)
 from .run.exits import exit_codes
 
 COMMANDS = ("demo", "run", "launch", "offline", "dealer", "privacy", "attack")
 _EXAMPLES = """examples:
-  masked demo                                        three parties in three processes, and what each learned
+  masked demo                                         three parties in three processes, and what each learned
   masked run ppcb --steps 500 --plot runs/reward.png  the private contextual bandit on digits, and its reward curve
-  masked run samba --policy ucb                      arms that belong to owners, on shares and in the clear
-  masked run linucb-ds --budget 200                  a linear bandit that its owner outsources
-  masked run argmax --size 10 --parties 3            one operation, all parties simulated in this process
-  masked launch argmax --size 10 --parties 3         the same with a process for each party and one for the dealer
+  masked run samba --policy ucb                       arms that belong to owners, on shares and in the clear
+  masked run linucb-ds --budget 200                   a linear bandit that its owner outsources
+  masked run helba --steps 130                        the encrypted linear contextual bandit
+  masked run argmax --size 10 --parties 3             one operation, all parties simulated in this process
+  masked launch argmax --size 10 --parties 3          the same with a process for each party and one for the dealer
   masked offline plan argmax --parties 3 -o plan.json
   masked offline deal plan.json --steps 1000 --out material
   masked offline inspect material/party-0
   masked launch argmax --parties 3 --material material --steps 100
   masked privacy --arms 10 --eps 0.1 --steps 60000    what the pulled arms tell; --audit measures it
-  masked attack membership                           what attackers find out from arms and rewards
+  masked attack membership                            what attackers find out from arms and rewards
 """
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command; a user's mistake is one line on stderr and exit code 2."""
+    with exit_codes():  # around the options as well: to make them all takes a moment
+        options = _parser().parse_args(arguments)
+        options.run(options)
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="masked",
         description="Several organisations compute on secret shares; a ledger says what each of them learned.",
@@ -43,7 +60,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     programs.register(commands)
     offline.register(commands)
     privacy.register(commands)
-    attack.register(commands, (kind.register for kind in (attack_linucb, attack_membership, attack_samba)))
-    options = parser.parse_args(arguments)
-    with exit_codes():
-        options.run(options)
+    kinds = (attack_helba, attack_linucb, attack_membership, attack_samba)
+    attack.register(commands, (kind.register for kind in kinds))
+    return parser

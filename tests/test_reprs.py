@@ -18,12 +18,16 @@ EXPERIMENTS = ("bandits", "protocols/bench", "protocols/figures")  # they know a
 PUBLIC = {
     # on a wire as it is, and said to all
     "_Round.digest", "Header.digest", "Stamp.digest", "Kind.magic", "Standing.magic", "Standing.deal", "Standing.plan",
-    "Message.rest", "Send.raw",
+    "Message.rest", "Send.raw", "Frames.digest",
+    # tables that follow from the width of a comparison
+    "_Term.value", "_Term.equal", "_Term.less",
     # arms, and numbers of owners, that all know
     "PublicProblem.arms", "HiddenRanges.arms", "HiddenRanges.start", "Settings.arms", "Holdings.numbers",
+    # which slot goes where, the same for all
+    "Placing.to", "Placing.source",
     # what a caller asked for
-    "Prediction.arm", "Prediction.decision_id", "Propensity.low", "Propensity.high", "Run.arms", "Run.ends",
-    "Run.rewards", "Run.twin_arms", "Run.twin_rewards", "Game.pulled", "Game.pulls", "Game.sums",
+    "Prediction.arm", "Prediction.decision_id", "Propensity.low", "Propensity.high", "Run.arms",
+    "Run.rewards", "Run.twin_arms", "Run.twin_rewards", "Beside.arms", "Beside.ends",
 }  # fmt: skip
 
 

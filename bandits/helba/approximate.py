@@ -25,11 +25,14 @@ _ENDED = 0.45  # of the test's result
 
 
 class Approximate(HELBA):
-    """printed: with the text's formulas where they differ from what its proofs need."""
+    """printed: with the text's formulas where they differ from what its proofs need.
+
+    tested: what the last step's test came to, which a user is shown masked; 0 where there was none.
+    """
 
     def __init__(self, constants: Constants, *, printed: bool = False) -> None:
         super().__init__(constants)
-        self.printed = printed
+        self.printed, self.tested = printed, 0.0
         self._last: tuple[np.ndarray, np.ndarray] = self.gram.copy(), self.sums.copy()  # before step t
 
     def beta(self) -> float:
@@ -47,9 +50,8 @@ class Approximate(HELBA):
 
     def indices(self, x: np.ndarray) -> np.ndarray:
         """b of every arm, about 1/2 for the largest index and 0 for all that are far below."""
-        scaled = (super().indices(x) + 1.0) / self._index_range()
-        eps = 1.0 / (4.1 * self.t)
-        most, compare = self._argmax_counts(eps, len(x))
+        scaled = (super().indices(x) + 1.0) / self.index_range()
+        most, compare = self.counts(len(x))
         top = scaled[0]
         for other in scaled[1:]:
             top = maximum(top, other, most)
@@ -73,8 +75,8 @@ class Approximate(HELBA):
         """The test on polynomials, or time."""
         given = self.constants
         count = self.t - 1 - self.start if self.printed else self.t + 1 - self.start
-        by_trace = count > 0 and self._tested(given.norm**2 * (1 / given.ridge + given.ridge**-0.5) * count)
-        return by_trace or given.grown(self.t - self.printed, self.start)
+        self.tested = self._test(given.norm**2 * (1 / given.ridge + given.ridge**-0.5) * count) if count > 0 else 0.0
+        return self.tested >= _ENDED or given.grown(self.t - self.printed, self.start)
 
     def freeze(self, start: int) -> None:
         """The inverse by Newton's iteration."""
@@ -87,11 +89,12 @@ class Approximate(HELBA):
         self.start, self.updates = start, self.updates + 1
         self.tau = 0.0
 
-    def _tested(self, largest: float) -> bool:
+    def _test(self, largest: float) -> float:
+        """About [tau > C]."""
         wanted = 1.0 / (4.0 * self.t * largest)
         count = math.ceil(3.2 + math.log(1.0 / wanted) / math.log(1.5))
         a, b = np.array(self.tau / largest), np.array(self.constants.trace / largest)
-        return float(comparison(a, b, count)) >= _ENDED
+        return float(comparison(a, b, count))
 
     def _root_range(self) -> tuple[float, float]:
         """c and the largest z."""
@@ -104,7 +107,7 @@ class Approximate(HELBA):
         count = math.log2(math.log(1.0 / (self.t * math.sqrt(high))) / (factor * math.log1p(-low / (4.0 * high))))
         return math.ceil(max(count, 0.0))
 
-    def _index_range(self) -> float:
+    def index_range(self) -> float:
         """How far two indices can be apart, outside of an event of probability delta."""
         given, t = self.constants, self.t
         inverse_root = 1.0 / given.ridge + given.ridge**-0.5
@@ -113,8 +116,9 @@ class Approximate(HELBA):
             return 2.0 + 2.0 * self.beta() * (2.0 / t + slack + given.norm**2 * inverse_root)
         return 2.0 + 2.0 * self.beta() * (2.0 / t + given.norm * math.sqrt(inverse_root) + math.sqrt(self.slack))
 
-    def _argmax_counts(self, eps: float, arms: int) -> tuple[int, int]:
+    def counts(self, arms: int) -> tuple[int, int]:
         """Iterations of the maximum and of a comparison."""
+        eps = 1.0 / (4.1 * self.t)
         bits = math.log2(1.0 / eps)
         compare = 1 + math.floor(3.2 + bits * math.log(2.0) / math.log(1.5) + math.log2(max(bits - 2.0, 1.0)))
         if self.printed:

@@ -3,11 +3,11 @@
 from .coins import Coins, SeededCoins, Seeds
 from .errors import SambaError
 from .named import NAMES, by_name
-from .play import Pull, Run, check_budget, play, run
+from .play import Played, Pull, check_budget, play, run
 from .policy import Policy
 from .rewards import BernoulliArms, load_arms, save_arms
 
 __all__ = [
-    "NAMES", "BernoulliArms", "Coins", "Policy", "Pull", "Run", "SambaError", "SeededCoins", "Seeds", "by_name",
+    "NAMES", "BernoulliArms", "Coins", "Played", "Policy", "Pull", "SambaError", "SeededCoins", "Seeds", "by_name",
     "check_budget", "load_arms", "play", "run", "save_arms",
 ]  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -23,7 +23,7 @@ class Pull(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Run:
+class Played:
     """pulls: (K,) n.  sums: (K,) s.  arms: (N,), the pulled one of each step."""
 
     pulls: np.ndarray
@@ -34,6 +34,11 @@ class Run:
     def total(self) -> int:
         """The cumulative reward."""
         return int(self.sums.sum())
+
+    def equals(self, other: Played) -> bool:
+        """The same pulls, step by step, and the same (s_i, n_i)."""
+        pairs = (self.pulls, other.pulls), (self.sums, other.sums), (self.arms, other.arms)
+        return all(np.array_equal(mine, theirs) for mine, theirs in pairs)
 
 
 def play(policy: Policy, arms: BernoulliArms, budget: int, coins: Coins, reward_seed: bytes) -> Iterator[Pull]:
@@ -48,10 +53,17 @@ def play(policy: Policy, arms: BernoulliArms, budget: int, coins: Coins, reward_
         yield Pull(t, arm, paid)
 
 
-def run(policy: Policy, arms: BernoulliArms, budget: int, coins: Coins, reward_seed: bytes) -> Run:
-    """The whole game at once."""
-    pulled = np.array([pull.arm for pull in play(policy, arms, budget, coins, reward_seed)])
-    return Run(policy.pulls, policy.sums, pulled)
+def run(
+    policy: Policy, arms: BernoulliArms, budget: int, coins: Coins, reward_seed: bytes,
+    watch: Callable[[int], object] | None = None,
+) -> Played:  # fmt: skip
+    """The whole game at once.  watch: told how many pulls are done."""
+    pulled = np.empty(budget, np.int64)
+    for pull in play(policy, arms, budget, coins, reward_seed):
+        pulled[pull.t - 1] = pull.arm
+        if watch is not None:
+            watch(pull.t)
+    return Played(policy.pulls, policy.sums, pulled)
 
 
 def check_budget(budget: int, arms: int) -> None:

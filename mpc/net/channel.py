@@ -6,11 +6,12 @@ import contextlib
 import socket
 import struct
 import time
+from collections.abc import Iterator
 
 from ..errors import DEALER, PeerLost
 from ..prg import Unshared
 from .frames import DEALER_NODE
-from .joining import Address, call, listen, take_calls
+from .joining import Address, call, calls, listen
 from .keys import Keys
 from .transport import DEFAULT_TIMEOUT
 
@@ -102,10 +103,10 @@ def call_dealer(party: int, address: Address, keys: Keys, timeout: float = DEFAU
 
 def await_parties(
     parties: int, listener: socket.socket, keys: Keys, timeout: float = DEFAULT_TIMEOUT
-) -> dict[int, Channel]:
-    """The dealer's connections to all parties."""
-    calls = take_calls(DEALER_NODE, listener, keys, range(parties), time.monotonic() + timeout)
-    return {party: Channel(sock, f"party {party}", peer=party) for party, sock in calls.items()}
+) -> Iterator[tuple[int, Channel]]:
+    """The dealer's connections to all parties, each as it calls."""
+    for party, sock in calls(DEALER_NODE, listener, keys, range(parties), time.monotonic() + timeout):
+        yield party, Channel(sock, f"party {party}", peer=party)
 
 
 __all__ = ["Channel", "adopt", "await_parties", "call_dealer", "listen"]

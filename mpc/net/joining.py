@@ -16,7 +16,7 @@ import socket
 import struct
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from ..errors import DEALER, ConfigError, MaskedError, PeerLost
@@ -121,32 +121,41 @@ def take_calls(
     node: int, own: socket.socket, keys: Keys, awaited: Iterable[int], deadline: float, nodes: Nodes = ANYBODY
 ) -> dict[int, socket.socket]:
     """Answer until every node awaited has called; strangers are turned away."""
+    found: dict[int, socket.socket] = {}
+    try:
+        for caller, sock in calls(node, own, keys, awaited, deadline, nodes):
+            found[caller] = sock  # noqa: PERF403, what was found is closed where another is missing
+    except BaseException:
+        for sock in found.values():
+            sock.close()
+        raise
+    return found
+
+
+def calls(
+    node: int, own: socket.socket, keys: Keys, awaited: Iterable[int], deadline: float, nodes: Nodes = ANYBODY
+) -> Iterator[tuple[int, socket.socket]]:
+    """The same, each as it calls."""
     check_here(own)
-    missing, found, turned_away = set(awaited), dict[int, socket.socket](), ""
+    missing, turned_away = set(awaited), ""
     own.setblocking(False)
     with _Callers(node, own, keys) as callers:
-        try:
-            while missing:
-                if (left := deadline - time.monotonic()) <= 0:
-                    who = nodes.name(min(missing))
-                    if min(missing) in callers.unproved:
-                        turned_away = f" (one that called as {who} did not prove it: {_SAME_KEY})"
-                    raise PeerLost(f"{who} did not call in time: is it started?{turned_away}", peer=min(missing))
-                for sock, caller in callers.proved(left):
-                    if why := _refusal(caller, missing, nodes):
-                        turned_away = f" (turned away: {why})"
-                    with contextlib.suppress(OSError):
-                        sock.sendall(_turn_away(node, why) if why else _hello(node, b""))
-                    if why:
-                        sock.close()
-                    else:
-                        missing.discard(caller)
-                        found[caller] = sock
-        except BaseException:
-            for sock in found.values():
-                sock.close()
-            raise
-    return found
+        while missing:
+            if (left := deadline - time.monotonic()) <= 0:
+                who = nodes.name(min(missing))
+                if min(missing) in callers.unproved:
+                    turned_away = f" (one that called as {who} did not prove it: {_SAME_KEY})"
+                raise PeerLost(f"{who} did not call in time: is it started?{turned_away}", peer=min(missing))
+            for sock, caller in callers.proved(left):
+                if why := _refusal(caller, missing, nodes):
+                    turned_away = f" (turned away: {why})"
+                with contextlib.suppress(OSError):
+                    sock.sendall(_turn_away(node, why) if why else _hello(node, b""))
+                if why:
+                    sock.close()
+                else:
+                    missing.discard(caller)
+                    yield caller, sock
 
 
 def _unanswered(other: int, address: Address, nodes: Nodes) -> PeerLost:

@@ -65,7 +65,7 @@ class Keys:
 def unique_keys(session: Session, scores: Share, keys: Keys) -> Share:
     """Scores made unique by dealt secret noise; local.  With probability eps a permutation alone decides the order."""
     (noise,) = session.draw(ChoiceNoise(scores.shape, keys.eps, keys.high))
-    return Share(session, (scores.words << np.uint64(keys.tie)) + noise, 0)
+    return Share(session, (scores.wide() << np.uint64(keys.tie)) + noise, 0)
 
 
 def argmax(
@@ -79,7 +79,7 @@ def argmax(
     """[one-hot of the largest score], all pairs at once: 4 rounds for any number of arms and parties.
 
         key_i  = score_i 2^b + permutation_i          unique, ties broken uniformly: a fixed rule would leak
-        wins_i = sum_j [key_j < key_i]                all A (A - 1) / 2 comparisons in the same 3 rounds
+        wins_i = sum_j [key_j < key_i]                all A (A - 1) / 2 comparisons in the same 3 rounds, mod 2^8
         o_i    = [wins_i = A - 1]                     one look-up
 
     With eps > 0 the dealt noise also lifts a uniform arm by y 2^high, y ~ Bernoulli(eps): when y = 1 that arm has the
@@ -87,7 +87,7 @@ def argmax(
 
     From:  docs/protocol-book.md, Argmax.
     Needs: |score| < 2^(score_bits - 1) as a word; score_bits + tie bits + 2 <= 64 (with eps: + 3).
-    Cost:  4 rounds by tables; A (A - 1) / 2 comparisons and A look-ups of ceil(log2 A) bits.
+    Cost:  4 rounds by tables, 3 by strings; A (A - 1) / 2 comparisons and A look-ups of ceil(log2 A) bits.
     Opens: as comparison and look-up.
     """
     arms = _arms(scores)
@@ -172,12 +172,13 @@ def _all_pairs(session: Session, keys: Share, width: int, how: Compare) -> Round
     if arms == 1:
         return Share(session, session.public(np.ones(keys.shape, np.uint64)), 0)
     i, j = _pairs(arms)
-    lost = yield from is_negative(session, keys[..., i] - keys[..., j], width=width, how=how)
-    beaten = np.zeros((*lost.words.shape[:-1], arms, arms), np.uint64)
-    beaten[..., i, j] = lost.words
-    wins = beaten.sum(axis=-2, dtype=np.uint64) - beaten.sum(axis=-1, dtype=np.uint64)
-    wins = session.plus(wins, np.arange(arms - 1, -1, -1, dtype=np.uint64))
     bits = max(1, (arms - 1).bit_length())
+    ring = 8 if bits <= 8 else 16  # the look-up takes a rank mod 2^bits
+    lost = yield from is_negative(session, keys[..., i] - keys[..., j], width=width, ring=ring, how=how)
+    beaten = np.zeros((*lost.words.shape[:-1], arms, arms), lost.words.dtype)
+    beaten[..., i, j] = lost.words
+    wins = beaten.sum(axis=-2, dtype=beaten.dtype) - beaten.sum(axis=-1, dtype=beaten.dtype)
+    wins = session.plus(wins, np.arange(arms - 1, -1, -1).astype(wins.dtype))
     return (yield from lookup(session, Share(session, wins, 0), indicator(arms - 1, bits)))
 
 

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from .. import packing
 from ..errors import RangeError
 from ..share import BinaryShare, Share, hosted_axis
 
@@ -45,6 +46,16 @@ def replaced(x: S, rows: np.ndarray, by: S) -> S:
     return _like(x, words)
 
 
+def pack(x: Share) -> Share:
+    """A symmetric matrix, and any rows behind it, on the last two axes: each word once, on one axis.  Local."""
+    return Share(x.session, packing.pack(x.words), x.scale)
+
+
+def unpack(x: Share, dim: int) -> Share:
+    """What `pack` packed, for a matrix of `dim` columns.  Local."""
+    return Share(x.session, packing.unpack(x.words, dim), x.scale)
+
+
 def _like(x: S, words: np.ndarray) -> S:
     made: Any = Share(x.session, words, x.scale) if isinstance(x, Share) else BinaryShare(x.session, words, x.width)
     return made
@@ -58,9 +69,9 @@ def _check_alike(parts: Sequence[Share] | Sequence[BinaryShare]) -> None:
             raise _refusal(first, part)
 
 
-def _unit(x: Share | BinaryShare) -> int:
-    """What two parts must have in common beside their session: the scale, or the width."""
-    return x.scale if isinstance(x, Share) else x.width
+def _unit(x: Share | BinaryShare) -> tuple[int, int]:
+    """What two parts must have in common beside their session: the scale, or the width, and the ring."""
+    return (x.scale, x.ring) if isinstance(x, Share) else (x.width, x.width)
 
 
 def _refusal(x: Share | BinaryShare, y: Share | BinaryShare) -> Exception:
@@ -70,8 +81,11 @@ def _refusal(x: Share | BinaryShare, y: Share | BinaryShare) -> Exception:
     if x.session is not y.session:
         return TypeError("shares of different sessions do not join: share all values in one session")
     if isinstance(x, BinaryShare):
-        return TypeError(f"<x> of {_unit(x)} bits and <y> of {_unit(y)} do not join: the same width is needed")
+        return TypeError(f"<x> of {x.width} bits and <y> of {_unit(y)[0]} do not join: the same width is needed")
+    (scale, ring), (other, its_ring) = _unit(x), _unit(y)
+    if ring != its_ring:
+        return TypeError(f"shares mod 2^{ring} and 2^{its_ring} do not join: lift the narrow one with ops.lift")
     return RangeError(
-        f"scales {_unit(x)} and {_unit(y)} do not join: truncate one, raise the other with rescale, or join the words "
+        f"scales {scale} and {other} do not join: truncate one, raise the other with rescale, or join the words "
         "of all as integers()"
     )

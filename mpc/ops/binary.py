@@ -58,7 +58,7 @@ def to_binary(session: Session, x: Share) -> Rounds[BinaryShare]:
     Opens: z, uniform; then as `conjunction`.
     """
     r, bits = session.draw(BitMask(x.shape))
-    z = yield Open(x.words + r)
+    z = yield Open(x.wide() + r)
     not_r = ~BinaryShare(session, bits, 64)
     return (yield from _carry(session, not_r & z, not_r ^ z, carry_in=True))
 

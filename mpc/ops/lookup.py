@@ -25,10 +25,12 @@ def lookup(session: Session, x: Share, table: Table, *, scale: int = 0) -> Round
         z = open(x + r mod 2^k),  y = turned[z]   where the dealt turned[j] = T[j - r]
 
     From:  docs/protocol-book.md, Look-ups.
-    Needs: 0 <= x < 2^k as a word; outside, x is taken mod 2^k.
+    Needs: 0 <= x < 2^k as a word; outside, x is taken mod 2^k.  x may be shared mod 2^8 or 2^16, where k is no more.
     Cost:  1 round; |x| elements of Z_2^k per peer; 1 look-up mask, 8 |x| 2^k bytes for party 0.
     Opens: z, uniform in Z_2^k: every party reduces its share mod 2^k before it sends.
     """
+    if x.ring < table.bits:
+        raise TypeError(f"a share mod 2^{x.ring} is no argument of a table on {table.bits} bits: lift it with ops.lift")
     r, turned = session.draw(LookupMask(x.shape, table))
     z = yield Open(x.words.astype(r.dtype) + r, bits=table.bits)
     return Share(session, gather(turned, z.astype(np.intp)), scale)
@@ -97,7 +99,7 @@ def curve(session: Session, x: Share, lines: Lines) -> Rounds[Share]:
     item = LineMask(x.shape, lines.curve, lines.scale, lines.out_scale, lines.bits, lines.segments, lines.last)
     r, table = session.draw(item)
     offset = x - lines.curve.lower if lines.curve.lower else x
-    z = yield Open(offset.words.astype(r.dtype) + r, bits=lines.bits)
+    z = yield Open(offset.wide().astype(r.dtype) + r, bits=lines.bits)
     z = z.astype(np.uint64)
     inside = np.uint64(lines.bits - lines.segments)
     at = (z >> inside).astype(np.intp)

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from ..correlations import ProductMask, SquareMask
 from ..errors import RangeError
-from ..ring import MATMUL, MULTIPLY, VALUE_BITS, Bilinear
+from ..ring import MATMUL, MULTIPLY, TRIANGLE, VALUE_BITS, Bilinear
 from ..rounds import Open, Rounds
 from ..session import Session
 from ..share import Share
@@ -30,7 +30,7 @@ def bilinear(session: Session, op: Bilinear, x: Share, y: Share) -> Rounds[Share
     """
     scale = _scale(x, y)
     a, b, c = session.draw(ProductMask(op, x.shape, y.shape))
-    d, e = yield Open(x.words - a), Open(y.words - b)
+    d, e = yield Open(x.wide() - a), Open(y.wide() - b)
     a_d = session.plus(a, d)
     z = c + op.hosted(d, b, x_hosted=False, y_hosted=True) + op.hosted(a_d, e, x_hosted=True, y_hosted=False)
     return Share(session, z, scale)
@@ -47,7 +47,10 @@ def matmul(session: Session, x: Share, y: Share) -> Rounds[Share]:
 
 
 def einsum(session: Session, spec: str, x: Share, y: Share) -> Rounds[Share]:
-    """[einsum(spec, x, y)], axes named by letters other than P.  Needs, Cost and Opens as `bilinear`."""
+    """[einsum(spec, x, y)], axes named by letters other than P.  Needs, Cost and Opens as `bilinear`.
+
+    Behind "sym:", x is packed: a symmetric matrix as its upper triangle, and any rows behind it (`pack`).
+    """
     return (yield from bilinear(session, _einsum(spec), x, y))
 
 
@@ -73,8 +76,25 @@ def square(session: Session, x: Share) -> Rounds[Share]:
     """
     scale = _scale(x, x)
     a, c = session.draw(SquareMask(x.shape))
-    d = yield Open(x.words - a)
+    d = yield Open(x.wide() - a)
     return Share(session, session.plus(c + (d + d) * a, d * d), scale)
+
+
+def outer_square(session: Session, x: Share) -> Rounds[Share]:
+    """[x x'] over the last axis, as its upper triangle (`unpack`).
+
+        d = open(x - a),  z = c + d a' + (a + d) d'     for dealt a, c = a a', of each only the upper triangle
+
+    From:  Beaver, CRYPTO '91, with one mask for both operands; docs/protocol-book.md, Products.
+    Needs: as `square`.
+    Cost:  1 round; 8 |x| bytes per peer; 1 square mask, 8 |z| bytes for party 0: 4 D (D + 1) for a vector of D.
+    Opens: d, uniform.
+    """
+    scale = _scale(x, x)
+    a, c = session.draw(SquareMask(x.shape, TRIANGLE))
+    d = yield Open(x.wide() - a)
+    left = TRIANGLE.hosted(d, a, x_hosted=False, y_hosted=True)
+    return Share(session, c + left + TRIANGLE.hosted(session.plus(a, d), d, x_hosted=True, y_hosted=False), scale)
 
 
 def _scale(x: Share, y: Share) -> int:

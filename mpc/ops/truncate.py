@@ -31,7 +31,7 @@ def truncate(session: Session, x: Share, bits: int) -> Rounds[Share]:
     """
     _check(bits)
     r, high, top = session.draw(TruncationMask(x.shape, bits))
-    z = yield Open(session.plus(x.words + r, _MIDDLE))
+    z = yield Open(session.plus(x.wide() + r, _MIDDLE))
     f, rest = np.uint64(bits), np.uint64(64 - bits)
     wrapped = (np.uint64(1) - (z >> np.uint64(63))) * (top.astype(np.uint64) << rest)
     y = session.plus(wrapped - high, (z >> f) - np.uint64(1 << (62 - bits)))
@@ -87,7 +87,7 @@ def wraps(session: Session, x: Share, *, eta: bool = True) -> Rounds[Share]:
     Opens: each party's z_p = x_p + r_p, each uniform.
     """
     r, theta_r, negative = session.draw(WrapMask(x.shape))
-    z_p = x.words + r
+    z_p = x.wide() + r
     z_each = yield Open(z_p, apart=True)
     theta = session.public(wrap_count(z_each)) + _pair_wraps(x.words, r, z_p) - theta_r
     if eta:

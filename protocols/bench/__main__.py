@@ -5,6 +5,8 @@
 `scripts/bench linucb`: a pull of the outsourced linear bandit, with Paillier and on shares.
 
 `scripts/bench samba`: a step of federated arms, with AES-GCM and on shares.
+
+`scripts/bench helba`: runs of the encrypted linear contextual bandit on shares.
 """
 
 from __future__ import annotations
@@ -12,10 +14,10 @@ from __future__ import annotations
 import argparse
 
 from ..run.exits import exit_codes
-from . import linucb, ops, ppcb, samba
+from . import helba, linucb, ops, ppcb, samba
 from .report import tell
 
-BENCHES = {"ops": ops.bench, "ppcb": ppcb.bench, "linucb": linucb.bench, "samba": samba.bench}
+BENCHES = {"ops": ops.bench, "ppcb": ppcb.bench, "linucb": linucb.bench, "samba": samba.bench, "helba": helba.bench}
 _EXAMPLES = """examples:
   scripts/bench ops                      all operations, N = 2, 3, 5; writes benchmarks/ops.json and ops.md
   scripts/bench ops --quick --json -     small sizes, few repeats, one JSON document on stdout, no file
@@ -23,6 +25,7 @@ _EXAMPLES = """examples:
   scripts/bench ppcb                     the bandit's step; writes benchmarks/ppcb.json and ppcb.md
   scripts/bench linucb                   the outsourced bandit's pull; writes benchmarks/linucb.json and linucb.md
   scripts/bench samba                    a step of federated arms; writes benchmarks/samba.json and samba.md
+  scripts/bench helba                    HELBA on shares; writes benchmarks/helba.json and helba.md
 """
 
 

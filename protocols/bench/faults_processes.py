@@ -20,10 +20,10 @@ from pathlib import Path
 
 from mpc.errors import DEALER
 
-MARK = "FAULTS_MARK"
+from .faults_loaded import MARK, PLACE, REGISTER, Forked, Loaded, Request, forget, registered
+
 THE_DEALER = "the dealer"
-_PLACE = "MASKED_PLACE"
-_POLL = 0.02
+_POLL = 0.05
 
 
 @dataclass(frozen=True)
@@ -46,11 +46,22 @@ class Process:
             os.kill(self.pid, how)
 
 
-def processes(mark: str, nodes: Sequence[str] = ()) -> list[Process]:
+def processes(mark: str, nodes: Sequence[str] = (), *, everywhere: bool = True) -> list[Process]:
     """All processes alive whose mark begins so, roles in the order of their nodes.
 
-    nodes: what the roles are called, where their places do not say it.
+    nodes: what the roles are called, where their places do not say it.  everywhere: look at all processes there are,
+    also where a loaded interpreter has forked those that are wanted.
     """
+    found = []
+    if forked := REGISTER in os.environ:
+        found += [_process(pid, command, own.get(PLACE), nodes) for pid, own, command in registered(mark)]
+    if everywhere or not forked:
+        found += _marked(mark, nodes)
+    return sorted(found, key=lambda process: (not process.names, process.node == DEALER, process.node, process.pid))
+
+
+def _marked(mark: str, nodes: Sequence[str]) -> list[Process]:
+    """Those whose mark the kernel shows."""
     found = []
     for folder in Path("/proc").iterdir():
         if folder.name.isdecimal():
@@ -59,8 +70,8 @@ def processes(mark: str, nodes: Sequence[str] = ()) -> list[Process]:
                 values = dict(field.partition("=")[::2] for field in environment)
                 if values.get(MARK, "").startswith(mark):
                     command = _fields((folder / "cmdline").read_bytes())
-                    found.append(_process(int(folder.name), command, values.get(_PLACE), nodes))
-    return sorted(found, key=lambda process: (not process.names, process.node == DEALER, process.node, process.pid))
+                    found.append(_process(int(folder.name), command, values.get(PLACE), nodes))
+    return found
 
 
 def _process(pid: int, command: list[str], place: str | None, nodes: Sequence[str]) -> Process:
@@ -88,21 +99,32 @@ def _fields(raw: bytes) -> list[str]:
 class Launched:
     """A launcher and its processes, until the `with` is left: then none is alive."""
 
-    def __init__(self, words: Sequence[str], mark: str, scratch: Path, temporary: Path, *, told: bool = False) -> None:
+    def __init__(
+        self, words: Sequence[str], mark: str, scratch: Path, temporary: Path, *, told: bool = False,
+        loaded: Loaded | None = None,
+    ) -> None:  # fmt: skip
         """scratch: a folder for what it says.  temporary: the place of temporary files.  told: whether it is to write
-        down whom it blames."""
+        down whom it blames.  loaded: what is to fork it."""
         self.mark, self._scratch, self._temporary = mark, scratch, temporary
         self._blamed = scratch / "blamed"
         scratch.mkdir(parents=True, exist_ok=True)
         temporary.mkdir(parents=True, exist_ok=True)
+        environment = {**os.environ, MARK: mark, "TMPDIR": str(temporary)}
+        self._process: Forked | subprocess.Popen[bytes]
+        self._started = time.monotonic()
+        if loaded is not None:
+            said = [(scratch / name).absolute() for name in ("stdout", "stderr", "ended")]
+            for file in said[:2]:
+                file.touch()
+            self._process = loaded.launch(Request([str(self._blamed), *words], environment, *map(str, said)))
+            return
         plain = [*([] if words[0].endswith(".py") else ["-m", "protocols"]), *words]
         command = ["-m", "protocols.bench.faults_told", str(self._blamed), *words] if told else plain
         with (scratch / "stdout").open("wb") as out, (scratch / "stderr").open("wb") as err:
             self._process = subprocess.Popen(
-                [sys.executable, *command], env={**os.environ, MARK: mark, "TMPDIR": str(temporary)},
-                stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True,
+                [sys.executable, *command], env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
+                start_new_session=True,
             )  # fmt: skip
-        self._started = time.monotonic()
 
     def __enter__(self) -> Launched:
         return self
@@ -135,17 +157,20 @@ class Launched:
     def find(self, name: str, nodes: Sequence[str]) -> Process | None:
         """The process of a role, as soon as there is one; None when the launcher ends first."""
         while self.code is None:
-            for process in processes(self.mark, nodes):
+            for process in processes(self.mark, nodes, everywhere=False):
                 if name in process.names:
                     return process
             time.sleep(_POLL)
         return None
 
     def orphans(self, nodes: Sequence[str], patience: float = 5.0) -> list[str]:
-        """Which processes outlive the launcher by so many seconds."""
-        deadline = time.monotonic() + patience
-        while (alive := processes(self.mark, nodes)) and time.monotonic() < deadline:
-            time.sleep(_POLL)
+        """Which processes outlive the launcher by so many seconds; a look takes a while on a busy machine."""
+        deadline, looked = time.monotonic() + patience, 0.0
+        while looked < deadline:
+            time.sleep(2 * _POLL)
+            looked = time.monotonic()
+            if not (alive := processes(self.mark, nodes)):
+                break
         return [process.name for process in alive]
 
     def said(self, stream: str = "stderr") -> str:
@@ -168,3 +193,5 @@ def end_all(mark: str) -> None:
         for process in alive:
             process.hit(signal.SIGKILL)
         time.sleep(_POLL)
+    if REGISTER in os.environ:
+        forget(mark)

@@ -25,11 +25,11 @@ from pathlib import Path
 
 from .faults_cases import Case, Result
 from .faults_kinds import Fault, Hits, can_mount, disk_of_its_own, mend, put
+from .faults_loaded import Loaded
 from .faults_processes import Launched, Process, processes
 
 _GOLDEN = 0.6180339887498949  # numbers that go on by it spread evenly, however many there are
-_EARLIER = 0.5  # of the moment, where the run had ended before it; so often:
-_ATTEMPTS = 5
+_ATTEMPTS = 5  # where the run had ended before the moment
 _PATIENT = 60.0  # --timeout of the runs that are to finish, so that other work on the machine does not end them
 _LONGEST = 300.0  # seconds that an undisturbed run may take
 _SAID = 4000  # characters that are kept of what a launch said
@@ -46,7 +46,7 @@ _CLAIM = struct.Struct("<QQ16s")  # of a store's cursor: next free block, whethe
 class Undisturbed:
     """A run that nobody disturbed.
 
-    roles: from when to when each was there, in seconds.  kept: since when all kept something, and homes: who did.
+    roles: from when to when each was there, in seconds.  homes: who kept something, and kept: since when all did.
     """
 
     seconds: float
@@ -67,6 +67,8 @@ class Trial:
     seed: int
     role: str
     moment: float
+    forked: bool = False
+    late: bool = False  # the moment counts from when all had kept something
     skipped: str = ""
     ended: bool = False
     seconds_to_end: float = 0.0
@@ -84,15 +86,16 @@ class Trial:
     said: str = ""
 
 
-def undisturbed(case: Case, mark: str, scratch: Path, number: int) -> Undisturbed:
+def undisturbed(case: Case, mark: str, scratch: Path, number: int, loaded: Loaded | None) -> Undisturbed:
     """Run it: its time on this machine, who plays when, and who keeps anything from when on."""
     home = _with_material(scratch, scratch / f"undisturbed-{number}")
     first: dict[str, float] = {}
     last: dict[str, float] = {}
     since, homes = 0.0, set[str]()
-    with Launched(case.words(home, home / "material", _PATIENT), mark, home / "said", home / "tmp") as launched:
-        while not launched.ended_within(0.05) and launched.seconds < _LONGEST:
-            for role in processes(mark, case.nodes):
+    words = case.words(home, home / "material", _PATIENT)
+    with Launched(words, mark, home / "said", home / "tmp", loaded=loaded) as launched:
+        while not launched.ended_within(0.1) and launched.seconds < _LONGEST:
+            for role in processes(mark, case.nodes, everywhere=False):
                 if role.names:
                     first.setdefault(role.name, launched.seconds)
                     last[role.name] = launched.seconds
@@ -105,17 +108,27 @@ def undisturbed(case: Case, mark: str, scratch: Path, number: int) -> Undisturbe
 
 
 def play(
-    case: Case, fault: Fault, number: int, beside: Undisturbed, mark: str, scratch: Path, *, timeout: float, seed: int
-) -> Trial:
-    """Roles take turns, and moments are spread over the whole time of what is hit, however many trials there are."""
+    case: Case, fault: Fault, number: int, beside: Undisturbed, mark: str, scratch: Path, loaded: Loaded | None, *,
+    timeout: float, seed: int,
+) -> Trial:  # fmt: skip
+    """Roles take turns, and moments are spread over the whole time of what is hit, however many trials there are.
+
+    Every second one lies behind the first checkpoint: processes take longer to start than a small run takes.
+    """
     cell = random.Random(f"{seed} {case.name} {fault.name}")
-    roles, offset = list(beside.roles), cell.random()
+    roles, offset = sorted(beside.roles), cell.random()
     cell.shuffle(roles)
     role = roles[number % len(roles)] if fault.hits is Hits.ROLE else "launcher"
-    start, end = beside.roles.get(role, (beside.kept if fault.hits is Hits.KEPT else 0.0, beside.seconds))
-    moment = start + (offset + number * _GOLDEN) % 1.0 * (end - start)
+    start, end = beside.roles.get(role, (0.0, beside.seconds))
+    turn = (number + number // len(roles)) % 2 == 1
+    late = fault.hits is Hits.KEPT or (turn and bool(beside.homes) and end > beside.kept)
+    if late:
+        start, end = 0.0, end - beside.kept
+    part, pace = (offset + number * _GOLDEN) % 1.0, 1.0
     for attempt in range(_ATTEMPTS):
-        trial = Trial(case.system, case.mode, fault.name, number, seed, role, round(moment, 2))
+        moment = pace * (start + part * (end - start))
+        when = round(moment, 2)
+        trial = Trial(case.system, case.mode, fault.name, number, seed, role, when, loaded is not None, late)
         if fault.hits is Hits.FOLDER and not can_mount():
             trial.skipped = "this user cannot mount"
         if fault.hits is Hits.KEPT and not beside.homes:
@@ -127,12 +140,15 @@ def play(
         disk = home / "disk"
         with disk_of_its_own(disk) if fault.hits is Hits.FOLDER else contextlib.nullcontext():
             _with_material(scratch, disk)
-            scene = _Scene(case, fault, beside, mark, home, disk, timeout, dice, trial)
-            hit = scene.play()
-        if hit:
+            scene = _Scene(case, fault, beside, mark, home, disk, timeout, dice, trial, loaded)
+            missed = scene.play()
+        if missed is None:
             shutil.rmtree(home, ignore_errors=not trial.wrong)
             return trial
-        moment *= _EARLIER
+        if missed:  # that run ended before the moment, and is a newer measure
+            pace = min(0.7 * pace, missed / beside.seconds)
+        else:
+            part = (1.0 + part) / 2.0
     trial.wrong.append(f"{role} was not there at the moment in {_ATTEMPTS} runs")
     return trial
 
@@ -156,17 +172,18 @@ class _Scene:
     timeout: float
     dice: random.Random
     trial: Trial
+    loaded: Loaded | None
 
-    def play(self) -> bool:
-        """The whole trial; False where the run had ended before the moment, or had not begun to listen."""
+    def play(self) -> float | None:
+        """The whole trial; the seconds of a run that had ended before the moment, 0 of one that had not begun."""
         trial, fault = self.trial, self.fault
         timeout = _PATIENT if fault.passes else self.timeout
         with self._launched("first", timeout, told=fault.hits is Hits.ROLE) as launched:
-            if launched.ended_within(trial.moment) or not self._has_kept(launched):
-                return False
+            if not self._has_kept(launched) or launched.ended_within(trial.moment):
+                return launched.seconds
             role = launched.find(trial.role, self.case.nodes) if fault.hits is Hits.ROLE else None
             if role is None and fault.hits is Hits.ROLE:
-                return False
+                return launched.seconds
             self.fault.strike(launched, role, self.dice)
             if fault.hits is Hits.FOLDER and fault.harm is not None:
                 fault.harm(self.disk, self.dice)
@@ -175,28 +192,29 @@ class _Scene:
             trial.seconds_to_end, trial.exit_code = round(launched.seconds - struck, 2), launched.code
             trial.orphans = launched.orphans(self.case.nodes) if trial.ended else []
             trial.said = launched.said()
-            if "KeyboardInterrupt" in trial.said and "protocols" not in trial.said:
-                return False  # Python had not read the first line of the program
+            own = re.sub("protocols.bench.faults_", "", trial.said)
+            if "KeyboardInterrupt" in own and "protocols" not in own:
+                return 0.0  # Python had not read the first line of the program
             killed = signal.SIGKILL in fault.signals and role is None
             trial.litter = [] if killed or not trial.ended else launched.litter()
             result = _result(launched, self.disk)
         self._judge_end(launched, role, result)
-        claims = self._claims()
+        claims = left = self._claims()
         if fault.hits is Hits.FOLDER:
             mend(self.disk)
         if fault.hits is Hits.KEPT:
-            result = self._damaged()
+            result, left = self._damaged(claims)
         trial.harmed = result is None or fault.hits is Hits.KEPT
         if result is None:
             result = self._go_on()
         elif not trial.harmed:
             trial.resumed = "unharmed"
-        self._judge_result(result, claims)
-        return True
+        self._judge_result(result, claims, left)
+        return None
 
     def _launched(self, name: str, timeout: float, *more: str, told: bool = False) -> Launched:
         words = self.case.words(self.disk, self.disk / "material", timeout, *more)
-        return Launched(words, self.mark, self.home / name, self.disk / "tmp", told=told)
+        return Launched(words, self.mark, self.home / name, self.disk / "tmp", told=told, loaded=self.loaded)
 
     def _again(self, name: str, *more: str) -> tuple[Result | None, bool, str]:
         """What another sitting gives, whether it was refused in a line, and how it ended."""
@@ -222,26 +240,30 @@ class _Scene:
                 return None
         return None
 
-    def _damaged(self) -> Result | None:
-        """Harm one file of those that were kept; a run that goes on refuses it, or does without."""
+    def _damaged(self, claims: dict[str, bytes]) -> tuple[Result | None, dict[str, bytes]]:
+        """Harm one file of those that were kept; a run that goes on refuses it, or does without.
+
+        Gives what that run ended with, and what was left of the claims where it went on.
+        """
         homes = [self.disk / "out" / "checkpoints", self.disk / "material"]
         groups = [[file for file in sorted(home.rglob("*")) if _counts(file)] for home in homes]
         assert self.fault.harm is not None
         file = self.dice.choice(self.dice.choice([files for files in groups if files]))
         raw, self.trial.file = file.read_bytes(), str(file.relative_to(self.disk))
         self.fault.harm(file, self.dice)
+        left = self._claims()
         result, self.trial.refused, how = self._again("damaged", "--resume")
         if result is not None:
             self.trial.resumed = "went on in spite"
-            return result
+            return result, left
         if not self.trial.refused:
             self.trial.wrong.append(how)
         put(file, raw)
-        return None
+        return None, claims
 
     def _has_kept(self, launched: Launched) -> bool:
-        """Wait until there is something to be damaged, where that is to come; False where the run ended before."""
-        while self.fault.hits is Hits.KEPT and not self._in_common():
+        """Wait until all have kept something, where the moment counts from then; False where the run ended before."""
+        while self.trial.late and not self._in_common():
             if launched.ended_within(0.02):
                 return False
         return True
@@ -281,8 +303,13 @@ class _Scene:
         trial.wrong += [what for what, wrong in found.items() if wrong]
         trial.litter, trial.said = [], trial.said[-_SAID:]
 
-    def _judge_result(self, result: Result | None, claims: Mapping[str, bytes]) -> None:
-        """Whether all came to the undisturbed run's end, nothing is left, and nothing was drawn twice."""
+    def _judge_result(
+        self, result: Result | None, claims: Mapping[str, bytes], left: Mapping[str, bytes]
+    ) -> None:  # fmt: skip
+        """Whether all came to the undisturbed run's end, nothing is left, and nothing was drawn twice.
+
+        claims: when the first run had ended.  left: of them, by what was done to the files since.
+        """
         trial = self.trial
         if result is not None:
             differs = self.case.same(result, self.beside.result)
@@ -290,15 +317,22 @@ class _Scene:
             trial.wrong += [f"WRONG RESULT: {differs}"] if differs else []
         if trial.litter:
             trial.wrong.append(f"files left in the end: {', '.join(trial.litter)}")
-        trial.drawn_twice = sum(claimed_twice(claims.get(store, b""), raw) for store, raw in self._claims().items())
+        trial.drawn_twice = sum(
+            claimed_twice(claims.get(store, b""), raw, left.get(store, b"")) for store, raw in self._claims().items()
+        )
         if trial.drawn_twice:
             trial.wrong.append(f"{trial.drawn_twice} blocks of material claimed twice")
 
 
-def claimed_twice(before: bytes, after: bytes) -> int:
-    """Claims of a block that was claimed already, and 1 where the log of claims is not the one before and more."""
-    blocks = Counter(block for block, used_up, _ in _CLAIM.iter_unpack(_whole(after)) if not used_up)
-    return sum(blocks.values()) - len(blocks) + (not after.startswith(_whole(before)))
+def claimed_twice(before: bytes, after: bytes, left: bytes | None = None) -> int:
+    """Claims of a block that was claimed already, and 1 where the log of claims is not the one before and more.
+
+    left: what was left of the one before, where it was damaged; what it claimed counts all the same.
+    """
+    kept = _whole(before if left is None else left)
+    claims = _CLAIM.iter_unpack(_whole(before) + _whole(after)[len(kept) :])
+    blocks = Counter(block for block, used_up, _ in claims if not used_up)
+    return sum(blocks.values()) - len(blocks) + (not after.startswith(kept))
 
 
 def _whole(raw: bytes) -> bytes:

@@ -32,7 +32,7 @@ def main() -> None:
     with Session(transport, InsecureSeededDealer(here.parties, 0, party=here.node)) as idle:
         micro = time_exchange(idle, 200 * options.repeats)
         rows.append(Row("exchange", here.parties, here.transport, 8, 1, 8 * (here.parties - 1), 0, micro, None))
-        for folder in sorted(options.material.iterdir()):
+        for folder in sorted(path for path in options.material.iterdir() if path.is_dir()):  # beside them a lock
             case = chosen[folder.name]
             source = StoreSource(Store(folder / f"party-{here.node}"), party=here.node)
             rounds, sent, micro = time_case(Session(transport, source), case, options.repeats)

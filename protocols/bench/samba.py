@@ -196,7 +196,7 @@ def long_run(arms: int, pulls: int) -> LongRun:
     seconds = time.perf_counter() - began
     seeds = Seeds.of(1)
     plain = run(by_name("ucb", arms), means, pulls, SeededCoins(seeds, arms), seeds.rewards)
-    return LongRun(arms, pulls, seconds, done.arms == plain.arms.tolist() and done.total == plain.total)
+    return LongRun(arms, pulls, seconds, done.game.equals(plain) and done.total == plain.total)
 
 
 def as_json(results: Results) -> str:

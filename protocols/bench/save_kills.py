@@ -36,6 +36,7 @@ from typing import Any
 import numpy as np
 
 from mpc.errors import ConfigError, MaskedError
+from mpc.tables import markdown
 
 from ..ppcb import PrivateContextualBandit
 from ..ppcb.library.decisions import Holdings
@@ -216,9 +217,8 @@ def table(kills: Iterable[Kill]) -> str:
     for kill in kills:
         for name in (kill.place, "all"):
             rows.setdefault(name, []).append(kill)
-    counted = [[name, *_counts(rows[name])] for name in sorted(rows, key=lambda name: (name == "all", name))]
-    cells = [_COLUMNS, ["---", *["---:"] * (len(_COLUMNS) - 1)], *counted]
-    return "\n".join("| " + " | ".join(map(str, row)) + " |" for row in cells)
+    counted = ([name, *_counts(rows[name])] for name in sorted(rows, key=lambda name: (name == "all", name)))
+    return "\n".join(markdown([(name, "" if at else "s") for at, name in enumerate(_COLUMNS)], counted))
 
 
 def _counts(kills: Sequence[Kill]) -> list[int]:

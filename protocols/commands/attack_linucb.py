@@ -10,10 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bandits.linear_problem import LinearProblem, ProblemError
-from bandits.movielens import movielens, spectral_movielens
-from bandits.oful import Confidence
-from bandits.spectral import neighbour_graph, spectral_problem
+from bandits.linear_problem import ProblemError
 from mpc.errors import ConfigError
 from mpc.tables import plain
 
@@ -28,7 +25,7 @@ from ..linucb_ds.attacks import (
     hidden,
     shown,
 )
-from ..linucb_ds.command import LINUCB, SPECTRAL, normal_arms
+from ..linucb_ds.problems import LINUCB, SPECTRAL, made_up
 from ..run.progress import Progress
 from .answer import answer
 from .attack import add_kind
@@ -78,7 +75,7 @@ def _attack(program: str, options: argparse.Namespace) -> None:
     by_dc: list[tuple[DCFound, ...]] = []
     progress = Progress(options.runs, "run")
     for seed in range(options.seed, options.seed + options.runs):
-        problem = _problem(program, options, seed)
+        problem = made_up(program, arms=options.arms, dim=options.dim, seed=seed, folder=options.data_dir)
         published, arms_shown = classic(problem, options.budget, seed), shown(problem, options.budget, seed)
         runs.append((published, arms_shown, *hidden(problem, options.budget, seed)))
         if program == LINUCB:
@@ -96,22 +93,10 @@ def _attack(program: str, options: argparse.Namespace) -> None:
     answer(options, facts, _text(facts))
 
 
-def _problem(program: str, options: argparse.Namespace, seed: int) -> LinearProblem:
-    if options.data_dir is not None:
-        if program == LINUCB:
-            return movielens(options.data_dir, dim=options.dim, arms=options.arms, user=seed)
-        return spectral_movielens(options.data_dir, dim=options.dim, arms=options.arms, user=seed)
-    x, theta = normal_arms(options.arms, options.dim, seed)
-    if program == LINUCB:
-        return LinearProblem(x, theta, Confidence.of(x, theta))
-    return spectral_problem(neighbour_graph(x), x @ theta)
-
-
 def _by_dc(seed: int) -> tuple[DCFound, ...]:
     """As published, and on shares with arms shown and hidden."""
     dim, arms, _ = SMALL
-    x, theta = normal_arms(arms, dim, seed)
-    problem, seeds = LinearProblem(x, theta, Confidence.of(x, theta)), (seed, seed + _SECOND_ORDER)
+    problem, seeds = made_up(LINUCB, arms=arms, dim=dim, seed=seed), (seed, seed + _SECOND_ORDER)
     return dc_published(problem, seeds), *(dc_on_shares(problem, seeds, hide=hide) for hide in (False, True))
 
 

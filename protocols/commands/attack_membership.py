@@ -72,7 +72,7 @@ def register(group: Any) -> None:
     )  # fmt: skip
     parser.add_argument("--attack", default=_ALL, help=f"{_NAMES} ({_ALL})")
     parser.add_argument("--data", default="digits", help=f"{', '.join(DATA_SETS)} (digits)")
-    parser.add_argument("--data-dir", type=Path, help="the folder with the files of a data set that is not embedded")
+    parser.add_argument("--data-dir", type=Path, help="the folder with the files of a data set that is not built in")
     parser.add_argument("--arms", type=int, default=10, help="how many arms (10)")
     parser.add_argument("--dim", type=int, default=20, help="dimensions of a context (20)")
     parser.add_argument("--eps", type=float, default=0.1, help="how often to explore (0.1)")

@@ -16,7 +16,7 @@ from ..run.dealer_process import serve_from_environment
 from ..run.options import add_problem, check_parties, planned
 from ..run.plan_command import add_plan, table
 from ..run.progress import Progress
-from .operation import add_size, chosen, names
+from .operation import add_size, chosen, epilog, names
 from .programs import SYSTEMS
 
 
@@ -25,10 +25,15 @@ def register(commands: Any) -> None:
     offline = commands.add_parser("offline", help="plan, deal and inspect correlated randomness")
     actions = offline.add_subparsers(dest="action", metavar="ACTION", required=True)
 
-    plan = actions.add_parser("plan", help="run a program once and write what a step draws")
+    plan = actions.add_parser(
+        "plan", help="run a program once and write what a step draws", epilog=epilog(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
     programs = plan.add_subparsers(dest="program", metavar="PROGRAM", required=True)
     for system in SYSTEMS:
-        add_plan(programs, system.name, partial(planned, system), add=partial(add_problem, system))
+        add_plan(
+            programs, system.name, partial(planned, system), add=partial(add_problem, system), summary=system.summary
+        )
     for name in names():
         add_plan(programs, name, partial(_planned, name), add=add_size)
 
@@ -45,8 +50,8 @@ def register(commands: Any) -> None:
     look.set_defaults(run=_inspect)
 
     dealer = commands.add_parser("dealer", help="serve material to launched parties (started by 'masked launch')")
-    dealer.add_argument("plan", type=Path)
-    dealer.add_argument("--steps", type=int, required=True)
+    dealer.add_argument("plan", type=Path, help="a plan's file")
+    dealer.add_argument("--steps", type=int, required=True, help="how many steps of it to deal")
     dealer.add_argument("--coins", type=Path, help=argparse.SUPPRESS)
     dealer.add_argument("--first", type=int, default=0, help=argparse.SUPPRESS)
     dealer.add_argument("--report", type=Path, help=argparse.SUPPRESS)

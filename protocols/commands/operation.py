@@ -7,8 +7,8 @@ plaintext.
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from ..bench.measure import plan_case
 from ..run.dealer_process import dealer_beside, source_for
 from ..run.options import check_parties, natural
 from ..run.progress import Progress
+from ..run.report import learned, ledger_json
 from .answer import add_json, answer
 
 
@@ -51,6 +52,12 @@ def register(run: Any, launch_: Any) -> None:
 def names() -> list[str]:
     """The operations of the table."""
     return sorted({case.op for case in cases()})
+
+
+def epilog() -> str:
+    """Their names, below the help of a list of programs."""
+    said = f"or an operation of the protocol book, checked against plaintext: {', '.join(names())}"
+    return fill(said, break_on_hyphens=False)
 
 
 def add_size(parser: argparse.ArgumentParser) -> None:
@@ -133,21 +140,22 @@ def _report(options: argparse.Namespace, case: Case, session: Session, speaks: b
         return
     progress.end()
     cost, steps, allowed = session.meter.total, options.steps, case.tolerance
+    opened = cost.opened_bytes / steps
     document = {
-        "operation": case.op, "size": case.size, "parties": session.parties, "steps": steps,
+        "program": case.op, "size": case.size, "parties": session.parties, "seed": options.seed, "steps": steps,
         "max_error": None if allowed is None else error, "rounds_per_step": cost.rounds / steps,
-        "opened_bytes_per_step_per_peer": cost.opened_bytes / steps, "seconds_per_step": cost.seconds / steps,
-        "ledger": [asdict(entry) for entry in session.ledger],
+        "bytes_per_step_per_party": opened, "sent_bytes_per_step_per_party": cost.sent_bytes / steps,
+        "seconds_per_step": cost.seconds / steps, "ledger": ledger_json(session.ledger),
+        "operation": case.op, "opened_bytes_per_step_per_peer": opened,  # their names until 1.0
     }  # fmt: skip
     head = np.array2string(result.reshape(-1)[:12], precision=4, separator=" ", max_line_width=200)
     answer(options, document, "\n".join([
         f"{case.name}, {session.parties} parties, {steps} steps; the last result begins {head}",
         *([] if allowed is None else [f"largest error against plaintext {error:.2g}, allowed {allowed:.2g}"]),
-        f"a step took {cost.rounds / steps:g} rounds (the last one reveals), {cost.opened_bytes / steps:,.0f} masked "
+        f"a step took {cost.rounds / steps:g} rounds (the last one reveals), {opened:,.0f} masked "
         f"bytes to each peer, {1e3 * cost.seconds / steps:.2f} ms",
         "",
-        "who learned what",
-        session.ledger.table(),
+        *learned(session.ledger),
     ]))  # fmt: skip
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from argparse import RawDescriptionHelpFormatter
-from textwrap import fill
 from typing import Any
 
 from ..helba.command import Helba
@@ -19,20 +18,15 @@ SYSTEMS: tuple[System, ...] = (PPCB(), LinUCBDS(), SpectralUCBDS(), Samba(), Hel
 
 def register(commands: Any) -> None:
     """Add `run` and `launch` with their programs."""
-    names = ", ".join(operation.names())
-    operations = fill(
-        f"or an operation of the protocol book, checked against plaintext: {names}", break_on_hyphens=False
+    run, launch = (
+        commands.add_parser(
+            name, help=what, epilog=operation.epilog(), formatter_class=RawDescriptionHelpFormatter
+        ).add_subparsers(dest="program", metavar="PROGRAM", required=True)
+        for name, what in (
+            ("run", "run a program, all parties simulated in this process"),
+            ("launch", "run a program, a process for each party"),
+        )
     )
-    run = commands.add_parser(
-        "run", help="run a program, all parties simulated in this process", epilog=operations,
-        formatter_class=RawDescriptionHelpFormatter,
-    )  # fmt: skip
-    launch = commands.add_parser(
-        "launch", help="run a program, a process for each party", epilog=operations,
-        formatter_class=RawDescriptionHelpFormatter,
-    )  # fmt: skip
-    run_programs = run.add_subparsers(dest="program", metavar="PROGRAM", required=True)
-    launch_programs = launch.add_subparsers(dest="program", metavar="PROGRAM", required=True)
     for system in SYSTEMS:
-        register_system(system, run_programs, launch_programs)
-    operation.register(run_programs, launch_programs)
+        register_system(system, run, launch)
+    operation.register(run, launch)

@@ -1,24 +1,26 @@
-"""`scripts/figures ppcb|linucb|samba`: data as CSV and a PNG for each figure; goes on where it was stopped."""
+"""`scripts/figures ppcb|linucb|samba|helba`: data as CSV and a PNG for each figure; goes on where it was stopped."""
 
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 from bandits.data import DataError
 from mpc.errors import ConfigError
 
 from ..run.exits import exit_codes
-from . import linucb, ppcb, samba
+from . import helba, linucb, ppcb, samba
 from .making import make_figures
 
-_SETS = {one.name: one for one in (ppcb.FIGURE_SET, linucb.FIGURE_SET, samba.FIGURE_SET)}
+_SETS = {one.name: one for one in (ppcb.FIGURE_SET, linucb.FIGURE_SET, samba.FIGURE_SET, helba.FIGURE_SET)}
 _EXAMPLES = """examples:
   scripts/figures ppcb --quick                              every figure and table, small, on digits
   scripts/figures ppcb --fig 1 7 --data-dir DIR --jobs 2    two of them in full: MNIST, 60,000 steps, 10 runs
   scripts/figures ppcb --table 1
   scripts/figures linucb --data-dir DIR                     figures 6 and 7 of LinUCB-DS, on MovieLens
   scripts/figures samba --data-dir DIR --fig c              reward of SAMBA's policies on MovieLens and Jester
+  scripts/figures helba --fig 1 updates                     regret in the paper's problem; updates up to T = 10,000
 """
 
 
@@ -26,18 +28,20 @@ def main() -> None:
     """Make figures."""
     parser = argparse.ArgumentParser(
         prog="scripts/figures", epilog=_EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter,
-        description="\n\n".join(f"{text}" for text in (__doc__, ppcb.__doc__, linucb.__doc__, samba.__doc__)),
+        description="\n\n".join(f"{part.__doc__}" for part in (sys.modules[__name__], ppcb, linucb, samba, helba)),
     )  # fmt: skip
     parser.add_argument("what", choices=list(_SETS), help="whose figures")
-    numbers = "figures: 1 to 8, of linucb 6 and 7, of samba a to d (all)"
-    known = (*ppcb.FIGURES, *samba.FIGURES)
-    parser.add_argument("--fig", nargs="+", choices=known, default=[], metavar="N", help=numbers)
+    numbers = "figures: 1 to 8, of linucb 6 and 7, of samba a to d, of helba 1, batches, updates, time (all)"
+    known = dict.fromkeys((*ppcb.FIGURES, *samba.FIGURES, *helba.FIGURES))
+    parser.add_argument("--fig", nargs="+", choices=list(known), default=[], metavar="N", help=numbers)
     parser.add_argument("--table", nargs="+", choices=["1"], default=[], metavar="N", help="tables: 1")
     parser.add_argument("--quick", action="store_true", help="small sizes, few runs: does it run, not what comes out")
     parser.add_argument("--data", help="digits, mnist or synthetic (mnist; with --quick digits)")
     parser.add_argument("--data-dir", type=Path, help="the folder with MNIST's, MovieLens's or Jester's files")
-    parser.add_argument("--steps", type=int, help="length of a run (60,000, of samba 10,000; with --quick 120)")
-    parser.add_argument("--runs", type=int, help="runs to average over (10, of samba 20; with --quick 2)")
+    parser.add_argument(
+        "--steps", type=int, help="length of a run (60,000, samba 10,000, helba 130; with --quick 120 or 12)"
+    )
+    parser.add_argument("--runs", type=int, help="runs to average over (10, samba 20, helba 25; with --quick 2)")
     parser.add_argument("--out", type=Path, help="where CSV and PNG go (runs/figures, with --quick below quick)")
     parser.add_argument("--jobs", type=int, default=1, help="processes to work in (1)")
     parser.add_argument("--unit", help=argparse.SUPPRESS)  # make this one only, for a job of another process,

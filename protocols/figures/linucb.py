@@ -13,13 +13,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-import numpy as np
-
 from bandits.coins import Coins
 from bandits.linear_problem import LinearProblem, ProblemError
-from bandits.movielens import movielens, spectral_movielens
-from bandits.oful import OFUL, Confidence, play
-from bandits.spectral import neighbour_graph, spectral_problem
+from bandits.oful import OFUL, play
 from mpc.errors import ConfigError
 
 from ..bench.linucb import on_shares
@@ -27,6 +23,7 @@ from ..linucb_ds.classic.messages import Role
 from ..linucb_ds.classic.run import ClassicRun, play_classic
 from ..linucb_ds.mpc.run import Outsourced
 from ..linucb_ds.mpc.settings import Settings
+from ..linucb_ds.problems import NEIGHBOURS, made_up
 from ..published.drive import STEPS, SUM
 from ..run.simulate import simulate
 from .linucb_plots import draw
@@ -95,19 +92,15 @@ def points(*, quick: bool) -> Iterator[Point]:
 
 
 def problem_of(size: Size, policy: Policy, *, dim: int, arms: int, user: int = 0) -> LinearProblem:
-    """Movies for a user; without their file, normal arms."""
+    """Movies for a user, whose graph has dimensions of its own; without their file, normal arms."""
+    wanted = dim if size.folder is None or policy is Policy.LINUCB else None
+    neighbours = 3 if size.folder is None else NEIGHBOURS
     try:
-        if size.folder is not None:
-            if policy is Policy.LINUCB:
-                return movielens(size.folder, dim=dim, arms=arms, user=user)
-            return spectral_movielens(size.folder, arms=arms, user=user)
+        return made_up(
+            policy.value.lower(), arms=arms, dim=wanted, seed=user, folder=size.folder, neighbours=neighbours
+        )  # fmt: skip
     except ProblemError as error:
         raise ConfigError(str(error)) from error
-    rng = np.random.default_rng([user, dim, arms])
-    x, theta = rng.normal(size=(arms, dim)), rng.normal(size=dim)
-    if policy is Policy.LINUCB:
-        return LinearProblem(x, theta, Confidence.of(x, theta))
-    return spectral_problem(neighbour_graph(x, 3), x @ theta)
 
 
 def times(size: Size, point: Point) -> Rows:

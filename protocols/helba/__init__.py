@@ -1,1 +1,6 @@
-"""HELBA (Garcelon, Perchet and Pirotta 2022), the encrypted linear contextual bandit, on secret shares."""
+"""HELBA (Garcelon, Perchet and Pirotta 2022), the encrypted linear contextual bandit: on shares, and on ciphertexts."""
+
+from .library import EncryptedLinearBandit
+from .settings import Settings
+
+__all__ = ["EncryptedLinearBandit", "Settings"]

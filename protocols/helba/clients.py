@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from bandits.helba import Constants
 from bandits.helba.problem import FEATURE_BITS
 from mpc.client import ClientProgram, Receive, Send
 from mpc.errors import RangeError
@@ -15,7 +16,7 @@ from .settings import Settings
 def user(features: np.ndarray, rewards: np.ndarray, settings: Settings, desk: Desk) -> ClientProgram:
     """Each user checks its own numbers before they leave it.  features: (T, K, d).  rewards: (T, K), of every arm."""
     for step in range(desk.start, settings.steps):
-        check(features[step], rewards[step], settings, step)
+        check(features[step], rewards[step], settings.constants, step)
         yield Send(features[step], FEATURE_BITS)
         arm = yield Receive(())
         if not 0 <= arm < settings.arms:
@@ -26,9 +27,8 @@ def user(features: np.ndarray, rewards: np.ndarray, settings: Settings, desk: De
         yield Send(rewards[step, int(arm)], FEATURE_BITS)
 
 
-def check(features: np.ndarray, rewards: np.ndarray, settings: Settings, step: int) -> None:
+def check(features: np.ndarray, rewards: np.ndarray, given: Constants, step: int) -> None:
     """RangeError where they break the bounds that words were laid out for; says where, and not what."""
-    given = settings.constants
     longest = given.norm * (1.0 + 2.0**-FEATURE_BITS)
     for arm, (x, reward) in enumerate(zip(features, rewards)):
         if not np.linalg.norm(x) <= longest:

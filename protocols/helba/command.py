@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,21 +12,30 @@ from bandits.helba import Batches, Constants, HelbaError, Problem, fresh, rows_o
 from bandits.linear_problem import ProblemError
 from bandits.movielens import chosen
 from mpc.errors import ConfigError
+from mpc.net.transport import DEFAULT_TIMEOUT
 
-from ..run.options import System
+from ..run.folder import Keep
+from ..run.options import MPC, System
 from ..run.program import Program
 from ..run.report import Report
+from .beside import Public
+from .ckks.run import play_ckks
+from .ckks.run import report as ckks_report
+from .ckks.scheme import Scheme
+from .ckks.settings import Settings as CkksSettings
 from .report import report
 from .run import Encrypted, Run
 from .settings import Settings
 
 _PROBLEMS = {"toy": toy, "fresh": fresh}
 MOVIELENS = "movielens"
+CKKS = "ckks"
 _ABOUT = """The encrypted linear contextual bandit (HELBA): {more}.
 
 At each step a user shares features of every arm to the computing parties; they tell it the arm with the largest
 optimistic index, and it shares what the arm paid.  The parties learn nothing else but, with --batches public, when a
-batch of steps ends.  The policy in the clear plays beside the run.
+batch of steps ends.  Mode ckks: as published, under homomorphic encryption; users hold a key, a server computes on what
+it cannot read and users refresh, seconds a step.  The policy in the clear plays beside the run.
 """
 _EXAMPLES = """examples:
   masked {how} {name}                                             the paper's problem: 130 steps, 2 arms, 2 dimensions
@@ -33,6 +43,7 @@ _EXAMPLES = """examples:
   masked {how} {name} --data fresh --dim 20 --arms 10 --norm 1 --steps 2000
   masked {how} {name} --data movielens --data-dir DIR --dim 5 --arms 20 --norm 1 --steps 500
   masked {how} {name} --eta none                                  a batch ends by the trace alone
+  masked {how} {name} --mode ckks --steps 12                      as published; needs the extra ckks
   masked {how} {name} --steps 2000 --out runs/a                    Ctrl-C, then the same with --resume
 """
 
@@ -41,9 +52,10 @@ class Helba(System):
     """HELBA."""
 
     name, step = "helba", "step"
-    summary = "the encrypted linear contextual bandit, on shares"
+    summary = "the encrypted linear contextual bandit"
     about, examples = _ABOUT, _EXAMPLES
     draws_reference = False
+    modes = (CKKS, MPC)
 
     def add_problem(self, parser: ArgumentParser) -> None:
         """The options that settings are made of."""
@@ -80,9 +92,23 @@ class Helba(System):
         data.add_argument("--data-dir", type=Path, help="the folder with u.data of MovieLens 100K")
         data.add_argument("--user", type=int, default=0, help="of MovieLens, whose ratings define theta (0)")
 
+        usual = Scheme()
+        keys = parser.add_argument_group("ciphertexts of mode ckks")
+        keys.add_argument("--security", type=int, default=usual.security, help="bits: 128, 192 or 256 (128)")
+        keys.add_argument("--degree", type=int, default=usual.degree, metavar="N", help="of polynomials (16384)")
+        keys.add_argument(
+            "--products", type=int, default=usual.products, metavar="P",
+            help="how many, one after the other, between two refreshes (2)",
+        )  # fmt: skip
+
     def check(self, options: Namespace) -> None:
         """What argparse does not know."""
-        settings_of(options)
+        if options.mode == MPC:
+            settings_of(options)
+            return
+        if options.resume:
+            raise ConfigError("--resume is of --mode mpc: keys are never written, so a run on ciphertexts starts anew")
+        ckks_settings_of(options).scheme.context  # noqa: B018  refused before anything is written
 
     def steps(self, options: Namespace) -> int:
         """T."""
@@ -98,27 +124,50 @@ class Helba(System):
         """No problem is needed to plan."""
         return Encrypted(settings_of(options), options.parties)
 
+    def classic(
+        self, options: Namespace, keep: Keep | None, *, processes: bool, watch: Callable[[int], None]
+    ) -> Report:
+        """As published, with CKKS."""
+        settings = ckks_settings_of(options)
+        problem = problem_of(options, settings)
+        timeout = options.timeout or DEFAULT_TIMEOUT
+        run = play_ckks(settings, problem, processes=processes, watch=watch, timeout=timeout)
+        return ckks_report(run, options.seed)
+
     def report(self, options: Namespace, program: Program[Any], run: Run) -> Report:
         """Beside the policy in the clear."""
         return report(program, run)
 
 
 def settings_of(options: Namespace) -> Settings:
-    """Settings from these options."""
+    """Of a run on shares."""
+    return Settings(_constants(options), options.arms, options.steps, _batches(options))
+
+
+def ckks_settings_of(options: Namespace) -> CkksSettings:
+    """Of a run on ciphertexts."""
+    scheme = Scheme.of(options.degree, options.products, options.security)
+    return CkksSettings(_constants(options), options.arms, options.steps, scheme, _batches(options))
+
+
+def _batches(options: Namespace) -> Batches:
     names = {kind.value: kind for kind in Batches}
     if options.batches not in names:
         raise ConfigError(f"--batches is one of {', '.join(names)}, not {options.batches!r}")
+    return names[options.batches]
+
+
+def _constants(options: Namespace) -> Constants:
     try:
-        constants = Constants(
+        return Constants(
             options.dim, options.norm, options.ridge, options.trace, options.eta, options.sigma, options.theta_norm,
             options.delta, options.reward, not options.no_union_bound,
         )  # fmt: skip
-        return Settings(constants, options.arms, options.steps, names[options.batches])
     except HelbaError as error:
         raise ConfigError(str(error)) from error
 
 
-def problem_of(options: Namespace, settings: Settings) -> Problem:
+def problem_of(options: Namespace, settings: Public) -> Problem:
     """Features and rewards of all steps."""
     given, size = settings.constants, {"arms": settings.arms}
     if options.data != MOVIELENS:

@@ -90,19 +90,18 @@ class Forms(NamedTuple):
     z: Share
 
 
-def step(
+def decide(
     session: Session, state: State, t: int, start: int, ended: bool, settings: Settings, items: Sequence[Correlation]
-) -> Rounds[Share | bool]:
-    """Step t, in a batch that began at step `start` as far as that is public; whether it ended the batch.
+) -> Rounds[Share]:
+    """Step t up to its arm, in a batch that began at step `start` as far as that is public: the pulled arm's numbers.
 
-    ended: whether the step before did, or may have done where ends are hidden.  items: what an update draws.
+    ended: whether the step before ended a batch, or may have where ends are hidden.  items: what an update draws.
 
-    Needs: features up to L and rewards up to R, at most T steps.
+    Needs: features up to L, at most T steps.
     Error: of an index about 1e-6, of A at most eps(T).
-    Cost:  16 rounds, 1 more where an end is told, 6 more behind an end, 7 where ends are hidden; 2 hops from the user
-           and 1 to it.
+    Cost:  16 rounds, 6 more behind an end, 7 where ends are hidden; 1 hop from the user and 1 to it.
     Opens: as einsum, truncate, square_root_levelled, argmax, curve, is_negative, product.
-    Reveals: the arm to its user; where ends are public, whether tau ended a batch that time does not end.
+    Reveals: the arm to its user.
     """
     update = supplied(session, items, _learn(session, state, settings))
     if ended:
@@ -113,16 +112,26 @@ def step(
     apart = settings.batches is Batches.PUBLIC
     forms = None if apart else (yield from _forms(session, state.table, x, settings))
     (o, *seen), ready = yield from together(
-        _choose(session, state, forms, x, t, start, settings),
-        _ready(session, state, forms, x, update, settings),
+        _choose(session, state, forms, x, t, start, settings), _ready(session, state, forms, x, update, settings)
     )
-    pulled, _, reward = yield from together(_pick(session, o, [*ready, *seen]), _tell(o), _paid())
+    pulled, _ = yield from together(_pick(session, o, [*ready, *seen]), _tell(o))
+    return pulled
+
+
+def pay(session: Session, state: State, pulled: Share, t: int, start: int, settings: Settings) -> Rounds[Share | bool]:
+    """The rest of step t, the next to be taken in: whether it ended the batch.  pulled: what `decide` gave.
+
+    Needs: a reward up to R.
+    Cost:  no round, 1 where an end is told; 1 hop from the user.
+    Reveals: where ends are public, whether tau ended a batch that time does not end.
+    """
+    reward = yield Input(USER, (), FEATURE_BITS)
     dim, widths = settings.constants.dim, settings.widths
     surprise = reward.rescale(widths.surprise) - pulled[dim + 1].at_scale(widths.surprise)
     ends, z = pulled[dim + 2], pulled[dim + 3].at_scale(widths.square)
     state.trace = state.trace + z
     state.pulled = ops.concat([part.reshape(part.size) for part in (pulled[: dim + 1], surprise.integers(), ends)])
-    if not apart:
+    if settings.batches is not Batches.PUBLIC:
         return settings.batches is Batches.NONE or ends
     return settings.constants.grown(t, start) or bool((yield Reveal(ends, to=EVERYONE, what=ENDED, why=ENDS)))
 
@@ -193,10 +202,6 @@ def _pick(session: Session, o: Share, parts: Sequence[Share]) -> Rounds[Share]:
 
 def _tell(o: Share) -> Rounds[None]:
     yield Reveal((o * np.arange(o.shape[-1])).sum(), to=USER, what="arm", why="it is pulled")
-
-
-def _paid() -> Rounds[Share]:
-    return (yield Input(USER, (), FEATURE_BITS))
 
 
 def update_items(settings: Settings, parties: int) -> tuple[Correlation, ...]:

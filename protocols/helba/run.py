@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from bandits.helba import HELBA, Played, Problem, play
+from bandits.helba import HELBA, Problem, play
 from mpc.client import ClientProgram
 from mpc.session import Session
 from mpc.share import Share
 
 from ..run.program import Arrays, Counted, Desk, Ended, Facts, Program, Role
+from .beside import Beside
 from .clients import check, user
-from .program import USER, State, step, update_items
+from .program import USER, State, decide, pay, update_items
 from .settings import Batches, Settings
 
 NEAR = 1e-5  # how far apart indices can be that roundings may order otherwise
@@ -34,7 +35,7 @@ class Encrypted(Program["Run"]):
         self.settings, self.seed, self.data, self._problem = settings, seed, data, problem
         if problem is not None:
             for at in range(settings.steps):
-                check(problem.features[at], problem.rewards[at], settings, at)
+                check(problem.features[at], problem.rewards[at], settings.constants, at)
 
     @property
     def problem(self) -> Problem:
@@ -94,17 +95,26 @@ class Parties:
 
     def turn(self) -> None:
         """One step."""
-        t, batches = self.done + 1, self.settings.batches
-        start = self.settings.constants.earliest(t) if batches is Batches.HIDDEN else self._start
-        ended = batches is not Batches.PUBLIC or self.ends[-1:] == [True]
-        told = self.session.run(step(self.session, self.shares, t, start, ended, self.settings, self._items))
+        self.pay(self.decide())
+
+    def decide(self) -> Share:
+        """A user learns its arm; that arm's numbers are for `pay`."""
+        ended = self.settings.batches is not Batches.PUBLIC or self.ends[-1:] == [True]
+        given = self.done + 1, self._start, ended, self.settings, self._items
+        return self.session.run(decide(self.session, self.shares, *given))
+
+    def pay(self, pulled: Share) -> None:
+        """It shares what the arm paid."""
+        told = self.session.run(pay(self.session, self.shares, pulled, self.done + 1, self._start, self.settings))
         if self._knows:  # a simulation reads the bit that is nobody's
             self.ends.append(bool(told.words.sum(dtype=np.uint64) if isinstance(told, Share) else told))
         self.done += 1
 
     @property
     def _start(self) -> int:
-        """The step behind the last one that ended a batch."""
+        """The step behind the last one that ended a batch; where that is hidden, the earliest that it can be."""
+        if self.settings.batches is Batches.HIDDEN:
+            return self.settings.constants.earliest(self.done + 1)
         return next((at + 2 for at in reversed(range(self.done)) if self.ends[at]), 1)
 
     def finish(self) -> None:
@@ -116,28 +126,9 @@ class Parties:
 
 
 @dataclass(frozen=True)
-class Run(Counted):
-    """arms and ends: by step; ends None where nobody knows them.  twin: of the policy in the clear."""
+class Run(Beside, Counted):
+    """On shares."""
 
-    settings: Settings
-    problem: Problem
-    arms: np.ndarray
-    ends: np.ndarray | None
-    twin: Played
+    mode, where, near = "mpc", "on shares", NEAR
+
     ended: Ended
-
-    @property
-    def regret(self) -> float:
-        """Of the arms that were pulled."""
-        return float(self.problem.lost(self.arms).sum())
-
-    @property
-    def first_difference(self) -> int | None:
-        """The first step at which another arm was pulled than in the clear."""
-        apart = np.nonzero(self.arms != self.twin.arms)[0]
-        return int(apart[0]) if apart.size else None
-
-    @property
-    def ends_equal(self) -> bool | None:
-        """Whether batches ended behind the same steps."""
-        return None if self.ends is None else bool((self.ends == self.twin.ends).all())

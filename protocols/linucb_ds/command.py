@@ -13,9 +13,6 @@ import numpy as np
 
 from bandits.coins import Noise
 from bandits.linear_problem import LinearProblem, ProblemError, load_arms, load_theta
-from bandits.movielens import movielens, spectral_movielens
-from bandits.oful import Confidence
-from bandits.spectral import neighbour_graph, spectral_problem
 from mpc.errors import ConfigError
 
 from ..run.folder import Keep
@@ -25,10 +22,18 @@ from ..run.report import Report
 from .classic.run import play_classic
 from .mpc.run import Outsourced, Run
 from .mpc.settings import SUM_BITS, Settings
+from .problems import LINUCB, NEIGHBOURS, SPECTRAL, made_up, of
 from .report import classic_document, classic_text, document, text
 
-LINUCB, SPECTRAL = "linucb-ds", "spectralucb-ds"
 MOVIELENS, NORMAL = "movielens", "normal"
+_ROLES = """
+
+DO, the data owner, has theta: the arm x pays <x, theta> and noise.  DC, the data customer, pays for N pulls and learns
+the sum of what they brought.  Mode mpc: DO shares theta to the computing parties, which find the arm of the largest
+index on shares; they learn which arm is pulled, or with --hide-arms nothing.  Mode classic: the published protocol, in
+which a server called P pulls the arms, and one called Comp decrypts masked lists.  The policy in the clear plays beside
+the run, with the same coins.
+"""
 _EXAMPLES = """examples:
   masked {how} {name} --arms-file arms.npy --theta theta.npy --budget 200
   masked {how} {name} --data movielens --data-dir DIR --dim 5 --arms 50 --user 7 --budget 200
@@ -44,7 +49,7 @@ class LinUCBDS(System):
 
     name = LINUCB
     summary = "LinUCB that its owner outsources"
-    about = "LinUCB, outsourced: {more}."
+    about = "LinUCB, outsourced: {more}." + _ROLES
     examples, step, modes = _EXAMPLES, "pull", (CLASSIC, MPC)
     untold = ", before DC was told anything"
 
@@ -82,8 +87,7 @@ class LinUCBDS(System):
         title = f"{settings.count} arms, d = {settings.dim}, {run.parties} parties, {shown}"
         rewards = None if reference is None else reference.rewards
         assert isinstance(program, Outsourced)
-        facts = {"program": self.name, **document(run)}
-        return _report(facts, text(run), program.problem, rewards, run.cumulative_reward, title)
+        return _report(document(run), text(run), program.problem, rewards, run.cumulative_reward, title)
 
     def classic(
         self, options: Namespace, keep: Keep | None, *, processes: bool, watch: Callable[[int], None]
@@ -96,8 +100,7 @@ class LinUCBDS(System):
         )  # fmt: skip
         rewards = [math.ldexp(pull.reward, -run.scales.reward) for pull in run.reference.pulls]
         title = f"{len(problem.arms)} arms, d = {problem.dim}, keys of {run.bits} bits"
-        facts = {"program": self.name, **classic_document(run, seed=options.seed)}
-        return _report(facts, classic_text(run), problem, rewards, run.cumulative_reward, title)
+        return _report(classic_document(run), classic_text(run), problem, rewards, run.cumulative_reward, title)
 
 
 class SpectralUCBDS(LinUCBDS):
@@ -105,7 +108,7 @@ class SpectralUCBDS(LinUCBDS):
 
     name = SPECTRAL
     summary = "SpectralUCB on a graph of the arms, outsourced"
-    about = "SpectralUCB on a graph of the arms, outsourced: {more}."
+    about = "SpectralUCB on a graph of the arms, outsourced: {more}." + _ROLES
 
 
 def add_problem(parser: argparse.ArgumentParser, program: str) -> None:
@@ -125,11 +128,13 @@ def add_problem(parser: argparse.ArgumentParser, program: str) -> None:
         "--user", type=int, default=0, help="user whose ratings define theta; the seed with --data normal (default: 0)"
     )
     if program == SPECTRAL:
-        game.add_argument("--neighbours", type=int, default=10, help="nearest arms that each is joined to (10)")
+        game.add_argument("--neighbours", type=int, default=NEIGHBOURS, help="nearest arms that each is joined to (10)")
     game.add_argument("--gamma", type=float, default=1.0, help="the regulariser (1)")
     game.add_argument("--delta", type=float, default=0.01, help="how often confidence may fail (0.01)")
     game.add_argument("--noise", type=float, default=1.0, help="R, the size of the noise of a reward (1)")
-    game.add_argument("--noise-kind", choices=[kind.value for kind in Noise], default=Noise.SIGN.value, help="(sign)")
+    game.add_argument(
+        "--noise-kind", choices=[kind.value for kind in Noise], default=Noise.SIGN.value, help="of a reward (sign)"
+    )
     run = parser.add_argument_group("the run")
     shown = run.add_mutually_exclusive_group()
     shown.add_argument("--reveal", choices=["arms"], help="the computing parties learn the arms, as P does (default)")
@@ -153,40 +158,24 @@ def program_of(options: argparse.Namespace, program: str) -> Outsourced:
 def problem_of(options: argparse.Namespace, program: str) -> LinearProblem:
     """Arms, theta and constants as the options name them."""
     constants = {"gamma": options.gamma, "delta": options.delta, "noise": options.noise}
+    neighbours = options.neighbours if program == SPECTRAL else NEIGHBOURS
     files = options.arms_file is not None or options.theta is not None
+    movies = options.data == MOVIELENS
     if files and options.data is not None:
         raise ConfigError("--data makes arms and theta itself: leave it away, or --arms-file and --theta")
+    if files and (options.arms_file is None or options.theta is None):
+        raise ConfigError("--arms-file and --theta go together: name both")
+    if movies and options.data_dir is None:
+        raise ConfigError("--data movielens needs the folder of its u.data: name it with --data-dir")
     try:
-        if options.data == MOVIELENS:
-            if options.data_dir is None:
-                raise ConfigError("--data movielens needs the folder of its u.data: name it with --data-dir")
-            size = {"arms": options.arms, "user": options.user, **constants}
-            if program == LINUCB:
-                return movielens(options.data_dir, dim=options.dim or 5, **size)
-            return spectral_movielens(options.data_dir, dim=options.dim or 10, neighbours=options.neighbours, **size)
-        if not files:
-            arms, theta = normal_arms(options.arms, options.dim or 5, options.user)
-        elif options.arms_file is None or options.theta is None:
-            raise ConfigError("--arms-file and --theta go together: name both")
-        else:
-            arms, theta = load_arms(options.arms_file), load_theta(options.theta)
-        if program == LINUCB:
-            return LinearProblem(arms, theta, Confidence.of(arms, theta, **constants))
-        if arms.shape[1:] != theta.shape:
-            raise ConfigError(
-                f"arms of shape {arms.shape} and theta of shape {theta.shape}: both need the same dimension"
-            )
-        return spectral_problem(neighbour_graph(arms, options.neighbours), arms @ theta, **constants)
+        if files:
+            return of(program, load_arms(options.arms_file), load_theta(options.theta), neighbours, constants)
+        return made_up(
+            program, arms=options.arms, dim=options.dim, seed=options.user,
+            folder=options.data_dir if movies else None, neighbours=neighbours, constants=constants,
+        )  # fmt: skip
     except ProblemError as error:
         raise ConfigError(str(error)) from error
-
-
-def normal_arms(arms: int, dim: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """(K, d) arms and theta with standard normal coordinates."""
-    if arms < 1 or dim < 1 or seed < 0:
-        raise ConfigError(f"{arms} arms of {dim} dimensions by seed {seed}: at least 1, 1 and 0")
-    rng = np.random.default_rng([seed, dim, arms])
-    return rng.normal(size=(arms, dim)), rng.normal(size=dim)
 
 
 def _report(

@@ -23,10 +23,8 @@ def document(run: Run) -> dict[str, Any]:
     settings = run.settings
     difference = None if settings.hide else run.difference
     return {
-        "mode": "mpc",
         "reveal": "nothing" if settings.hide else "arms",
         "budget": settings.budget,
-        "seed": run.seed,
         "parties": run.parties,
         "cumulative_reward": run.cumulative_reward,
         "reference_cumulative_reward": run.reference_reward,
@@ -40,16 +38,14 @@ def document(run: Run) -> dict[str, Any]:
     }
 
 
-def classic_document(run: ClassicRun, *, seed: int) -> dict[str, Any]:
+def classic_document(run: ClassicRun) -> dict[str, Any]:
     """The same of a run with Paillier; P may know the arms."""
     where = next(
         ({"step": at, "gap": pull.gap} for at, pull in enumerate(run.reference.pulls) if pull.arm != run.arms[at]), None
     )
     return {
-        "mode": "classic",
         "reveal": "arms",
         "budget": len(run.arms),
-        "seed": seed,
         "bits": run.bits,
         "cumulative_reward": run.cumulative_reward,
         "reference_cumulative_reward": run.reference.cumulative_reward,

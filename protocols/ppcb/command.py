@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
@@ -10,9 +9,10 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, TypeVar
 
-from bandits.environments import DATA_SETS, Environment
+from bandits.environments import DATA_SETS, Environment, synthetic_linear
 from mpc.errors import ConfigError
 
+from ..run.exits import say
 from ..run.folder import Keep, notes_in
 from ..run.options import System, add_problem
 from ..run.program import Program
@@ -23,6 +23,12 @@ from .report import report
 from .run import Bandit, Run
 from .settings import Argmax, Division, Policy, Settings, Truncation, Variant
 
+_ABOUT = """The private contextual bandit, on a data set: {more}.
+
+The computing parties own the features, a block each.  For every context they choose an arm on shares: the puller learns
+it, the payer sees what came of it and shares the reward, and the regressions that learn from it stay shares.  The
+plaintext twin plays beside the run, with the same coins.
+"""
 _EXAMPLES = """examples:
   masked {how} {name} --steps 500                                    digits, 10 arms, 3 parties
   masked {how} {name} --data mnist --data-dir DIR --steps 5000        MNIST, from a folder with its files
@@ -39,8 +45,7 @@ class PPCB(System):
 
     name = "ppcb"
     summary = "the private contextual bandit, on a data set"
-    about = "The private contextual bandit, on a data set: {more}."
-    examples, unit, draws_reference, parties = _EXAMPLES, "decision", False, 3
+    about, examples, unit, draws_reference, parties = _ABOUT, _EXAMPLES, "decision", False, 3
 
     def add_problem(self, parser: ArgumentParser) -> None:
         """The length of a run, on which its state bits and refreshes depend, and settings."""
@@ -51,7 +56,7 @@ class PPCB(System):
         """The data."""
         data = parser.add_argument_group("the data")
         data.add_argument("--data", default="digits", help=f"{', '.join(DATA_SETS)} (digits)")
-        data.add_argument("--data-dir", type=Path, help="the folder with the files of a data set that is not embedded")
+        data.add_argument("--data-dir", type=Path, help="the folder with the files of a data set that is not built in")
 
     def check(self, options: Namespace) -> None:
         """What argparse does not know."""
@@ -109,7 +114,7 @@ def add_settings(parser: ArgumentParser) -> None:
     bandit.add_argument("--policy", default=Policy.EPSILON_GREEDY.value, help=f"{_values(Policy)} (epsilon-greedy)")
     bandit.add_argument("--alpha", type=float, default=1.0, help="optimism of linucb, spread of thompson (1)")
     bandit.add_argument("--ridge", type=float, default=1.0, help="the regulariser (1)")
-    bandit.add_argument("--bound", type=float, default=1.0, help="the largest norm of an owner's block (1)")
+    bandit.add_argument("--bound", type=float, default=1.0, help="the largest norm of one owner's features (1)")
     bandit.add_argument("--batch", type=int, default=1, help="contexts decided on, and learned from, together (1)")
     bandit.add_argument("--delay", type=int, default=0, help="decisions by which rewards are late (0)")
     bandit.add_argument("--replicas", type=int, default=1, help="independent bandits in one run (1)")
@@ -122,7 +127,8 @@ def add_settings(parser: ArgumentParser) -> None:
     how.add_argument("--newton", type=int, help="Newton's iterations for 1 / x (1 behind a table, 10 alone)")
     how.add_argument(
         "--argmax",
-        help="pairs: all pairs of arms at once, by tables; circuit: by circuits; tournament: in two levels (pairs)",
+        help="pairs: all pairs of arms at once, by tables; strings: the same in a round less; circuit: by circuits; "
+        "tournament: in two levels (pairs)",
     )
     how.add_argument(
         "--truncation", default=Truncation.EXACT.value,
@@ -140,8 +146,6 @@ def settings_of(options: Namespace) -> Settings:
     """Settings from these options."""
     if options.steps < 1:
         raise ConfigError(f"at least 1 step, not {options.steps}")
-    if options.parties < 2:
-        raise ConfigError(f"secret sharing needs at least 2 parties, not {options.parties}")
     if options.parties > options.dim:
         raise ConfigError(f"{options.parties} owners of {options.dim} features: each owns at least one")
     variant = _chosen(Variant, options.variant, "--variant")
@@ -198,9 +202,11 @@ def _chosen(kind: type[_E], name: str, flag: str) -> _E:
 
 def _environment(options: Namespace) -> Environment:
     """The data set; says so where it takes a while."""
+    if options.data == "synthetic":
+        return synthetic_linear(options.arms, options.dim)
     from bandits.data import DataError, load  # scikit-learn takes a second to import, and no other command needs it
 
-    note = threading.Timer(_LONG, _say, [f"loading {options.data}: PCA and K-means"])
+    note = threading.Timer(_LONG, say, [f"loading {options.data}: PCA and K-means"])
     note.daemon = True
     note.start()
     try:
@@ -209,7 +215,3 @@ def _environment(options: Namespace) -> Environment:
         raise ConfigError(str(error)) from error
     finally:
         note.cancel()
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""One process's end of a run: its shares of the state, and the turn that a context brings.  Knows no data, no file."""
+"""One process's owners of features, who hold shares of the regressions, decision after decision.  Knows no file."""
 
 from __future__ import annotations
 
@@ -7,37 +7,51 @@ from functools import lru_cache
 
 import numpy as np
 
+from mpc import ops
 from mpc.errors import ConfigError, RangeError
 from mpc.session import Session
 from mpc.share import Share
 
+from ..run.program import Arrays
 from .algorithm_1 import PublishedState, step_published
 from .program import State, share_block, step
 from .refresh import refresh
 from .settings import Settings, Variant
 
 
-class Play:
-    """A bandit between its first and its last decision."""
+class Owners:
+    """The owners that this process hosts, between the first and the last decision.
+
+    features: of each of them, (decisions, R, B, width).  kept: `state` of the same run after `done` decisions.
+    """
 
     def __init__(
-        self, session: Session, settings: Settings, *, done: int = 0, kept: Mapping[str, np.ndarray] | None = None
-    ) -> None:
+        self, session: Session, settings: Settings, features: Mapping[int, np.ndarray], *, done: int = 0,
+        kept: Arrays | None = None,
+    ) -> None:  # fmt: skip
         kind: type[State] | type[PublishedState] = PublishedState if settings.variant is Variant.PUBLISHED else State
-        self.session, self.settings, self.done = session, settings, done
-        self.state = kind.start(session, settings) if kept is None else kind.restored(session, settings, kept)
+        self.session, self.settings, self.done, self._features = session, settings, done, features
+        self.held = kind.start(session, settings) if kept is None else kind.restored(session, settings, kept)
 
-    def turn(self, blocks: Mapping[int, np.ndarray]) -> None:
-        """Decide on the contexts of which this process owns these blocks, and learn from what is paid."""
+    def turn(self) -> None:
+        """Decide on the next contexts, and learn from what is paid."""
         self._check_length()
+        blocks = {owner: features[self.done] for owner, features in self._features.items()}
         x = share_contexts(self.session, blocks, self.settings)
-        if isinstance(self.state, PublishedState):
-            self.session.run(step_published(self.session, self.state, x, self.settings))
+        if isinstance(self.held, PublishedState):
+            self.session.run(step_published(self.session, self.held, x, self.settings))
         else:
-            self.session.run(step(self.session, self.state, x, self.settings))
+            self.session.run(step(self.session, self.held, x, self.settings))
         self.done += 1
         if self.settings.refresh and self.done % self.settings.refresh == 0:
             self.refresh()
+
+    def finish(self) -> None:
+        """Nothing follows the last decision: the state is what was learned."""
+
+    def state(self) -> Arrays:
+        """Shares of the regressions."""
+        return self.held.words()
 
     def _check_length(self) -> None:
         learned, given = (self.done + 1) * self.settings.batch, self.settings
@@ -51,9 +65,9 @@ class Play:
 
     def refresh(self) -> None:
         """Bring the regressions back to the exact sums."""
-        if isinstance(self.state, PublishedState):
+        if isinstance(self.held, PublishedState):
             raise ConfigError("the published variant keeps no sums to refresh from")
-        self.session.run(refresh(self.session, self.state, self.settings))
+        self.session.run(refresh(self.session, self.held, self.settings))
 
 
 @lru_cache(maxsize=64)
@@ -92,4 +106,4 @@ def share_contexts(
         )
         for owner, part in enumerate(feature_blocks(settings.dim, session.parties))
     ]
-    return Share(session, np.concatenate([part.words for part in parts], axis=-1), settings.fraction_bits)
+    return ops.concat(parts, axis=-1)

@@ -44,6 +44,11 @@ from .bonus import with_bonus
 from .settings import Argmax, Policy, Settings
 
 PULLER, PAYER = "puller", "payer"
+_COMPARE = {
+    Argmax.PAIRS: ops.Compare.TABLES,
+    Argmax.STRINGS: ops.Compare.STRINGS,
+    Argmax.CIRCUIT: ops.Compare.CIRCUIT,
+}
 
 
 class Unpaid(NamedTuple):
@@ -161,7 +166,7 @@ def decide(
 ) -> Rounds[Decision]:
     """Rounds 1 to 5.  eligible: the arms that may be chosen, public; all others have a 0 in the one-hot."""
     dim = settings.dim
-    raw = yield from ops.einsum(session, "raij,rbj->rbai", state.table, x)
+    raw = yield from _applied(session, state, x)
     settled = _settled(session, raw, settings)
     if settings.policy is Policy.EPSILON_GREEDY:
         (v, s), o = yield from together(settled, _best(session, raw[..., dim], settings, eligible))
@@ -177,7 +182,7 @@ def learn(session: Session, state: State, x: Share, o: Share, paid: Rounds[Share
 
     paid: gives the rewards, (R, B) at fraction_bits, within a round.
     """
-    raw = yield from ops.einsum(session, "raij,rbj->rbai", state.table, x)
+    raw = yield from _applied(session, state, x)
     v, s = yield from _settled(session, raw, settings)
     if state.sums is None:
         u, prediction = yield from _pick(session, o, v, s)
@@ -185,6 +190,11 @@ def learn(session: Session, state: State, x: Share, o: Share, paid: Rounds[Share
         (u, prediction), reward = yield from together(_pick(session, o, v, s), paid)
         paid = given(reward)
     yield from _update(session, state, x, o, u, prediction, paid, settings)
+
+
+def _applied(session: Session, state: State, x: Share) -> Rounds[Share]:
+    """[P_a x; w_a . x]: P_a is symmetric, so its upper triangle is opened, masked, and stands for all of it."""
+    return ops.einsum(session, "sym:raij,rbj->rbai", ops.pack(state.table), x)
 
 
 def tell(o: Share) -> Rounds[None]:
@@ -219,7 +229,7 @@ def _best(session: Session, scores: Share, settings: Settings, eligible: np.ndar
     if settings.argmax is Argmax.TOURNAMENT:
         o = yield from ops.argmax_tournament(session, scores, score_bits=settings.score_bits, eps=settings.eps)
     else:
-        how = ops.Compare.CIRCUIT if settings.argmax is Argmax.CIRCUIT else ops.Compare.TABLES
+        how = _COMPARE[settings.argmax]
         o = yield from ops.argmax(session, scores, score_bits=settings.score_bits, eps=settings.eps, how=how)
     return o if eligible is None else ops.scatter(o, eligible, settings.arms)
 
@@ -271,20 +281,18 @@ def _moments(session: Session, x: Share, o: Share, reward: Share) -> Rounds[Shar
 def _update_one(
     session: Session, x: Share, o: Share, u: Share, prediction: Share, paid: Rounds[Share], settings: Settings
 ) -> Rounds[Share]:
-    """[-o g u u'; o g u (r - s)]: what Sherman and Morrison add to the state.
+    """[-o g u u'; o g u (r - s)]: what Sherman and Morrison add to the state.  u u' is packed until the end.
 
     The reward is waited for while round 7 runs: what it enters, u (r - s), is a round behind u u' until both meet.
     """
     f, scale = settings.fraction_bits, settings.state_bits
-    xu, uu, reward = yield from together(
-        ops.einsum(session, "rbi,rbi->rb", x, u), ops.einsum(session, "rbi,rbj->rbij", u, u), paid
-    )
+    xu, uu, reward = yield from together(ops.einsum(session, "rbi,rbi->rb", x, u), ops.outer_square(session, u), paid)
     (xu, uu), us = yield from together(
         cut_all(session, [(xu, scale), (uu, scale)], settings),
         ops.einsum(session, "rbi,rb->rbi", u, reward - prediction),
     )
     g, us = yield from together(quotient(session, xu + 1.0, settings), cut(session, us, f, settings))
-    parts = ops.concat([-uu, us[..., None, :]], axis=-2)
-    gain = yield from ops.einsum(session, "rb,rbij->rbij", g, parts)
+    gain = yield from ops.einsum(session, "rb,rbk->rbk", g, ops.concat([-uu, us], axis=-1))
     gain = yield from cut_to(session, gain, scale, settings)
-    return (yield from ops.einsum(session, "rba,rbij->raij", o, gain))
+    both = yield from ops.einsum(session, "rba,rbk->rak", o, gain)
+    return ops.unpack(both, settings.dim)

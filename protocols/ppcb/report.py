@@ -37,13 +37,11 @@ def document(run: Run) -> dict[str, Any]:
     first = min(run.differences, key=lambda difference: difference.step, default=None)
     eta = eta_per_step(given.arms, given.eps)
     return {
-        "program": "ppcb",
         "steps": run.steps,
         "parties": run.parties,
         "arms": given.arms,
         "dim": given.dim,
         "eps": given.eps,
-        "seed": run.seed,
         "replicas": given.replicas,
         "average_reward": float(run.rewards.mean()),
         "twin_average_reward": None if run.twin_rewards is None else float(run.twin_rewards.mean()),

@@ -21,7 +21,7 @@ from mpc.session import Session
 from ..run.program import Arrays, Counted, Desk, Ended, Facts, Program, Role, home_of
 from .clients import Tally, World, by_step, check_memory, payer, pulled, puller
 from .dealt_coins import choices
-from .player import Play, split
+from .player import Owners, split
 from .program import PAYER, PULLER
 from .settings import Policy, Settings, Variant
 
@@ -93,7 +93,7 @@ class Bandit(Program["Run"]):
     def player(self, session: Session, own: Mapping[int, Arrays], kept: Arrays | None, done: int) -> Owners:
         """The owners that this process hosts."""
         features = {party: own[party]["features"] for party in session.hosted}
-        return Owners(Play(session, self.settings, done=done, kept=kept), features)
+        return Owners(session, self.settings, features, done=done, kept=kept)
 
     def client(self, role: str, own: Arrays, desk: Desk) -> ClientProgram:
         """The puller learns arms, the payer knows rewards."""
@@ -103,7 +103,7 @@ class Bandit(Program["Run"]):
 
     def once_a_cycle(self, player: Any) -> None:
         """The refresh."""
-        player.play.refresh()
+        player.refresh()
 
     def result(self, ended: Ended) -> Run:
         """Arms and rewards, beside the twin's where the coins are known."""
@@ -116,7 +116,7 @@ class Bandit(Program["Run"]):
         hosted = len(next(iter(ended.parties.values()))) == self.parties
         further = ended.again * given.replicas * given.batch
         return Run(
-            given, self.parties, self.seed, self.data, *compared(given, self.world, arms, coins), ended,
+            given, self.parties, self.data, *compared(given, self.world, arms, coins), ended,
             baselines_of(self.world.episodes, ended.done * given.batch), further, ended.most,
             {name: _joined(words) for name, words in ended.parties.items() if hosted and "unpaid" not in name},
         )  # fmt: skip
@@ -126,29 +126,6 @@ class Bandit(Program["Run"]):
         """Said where material does not fit."""
         cure = f"masked offline plan ppcb {self.options} --steps {self.steps} -o plan.json".replace("  ", " ")
         return f"{self.steps:,} steps, {chosen_for(self.settings)}", cure
-
-
-class Owners:
-    """Owners of features, decision after decision."""
-
-    def __init__(self, play: Play, features: Mapping[int, np.ndarray]) -> None:
-        self.play, self._features = play, features
-
-    @property
-    def done(self) -> int:
-        """Decisions made."""
-        return self.play.done
-
-    def turn(self) -> None:
-        """Decide on the next contexts, and learn from what is paid."""
-        self.play.turn({party: own[self.play.done] for party, own in self._features.items()})
-
-    def finish(self) -> None:
-        """Nothing follows the last decision: the state is what was learned."""
-
-    def state(self) -> Arrays:
-        """Shares of the regressions."""
-        return self.play.state.words()
 
 
 @dataclass(frozen=True)
@@ -172,7 +149,6 @@ class Run(Counted):
 
     settings: Settings
     parties: int
-    seed: int
     data: str
     arms: np.ndarray
     rewards: np.ndarray

@@ -39,14 +39,15 @@ class Division(Enum):
 
 
 class Argmax(Enum):
-    """How the largest score is found: all pairs at once by tables, the same by circuits, or in two levels."""
+    """How the largest score is found: all pairs at once by tables, by strings, by circuits, or in two levels."""
 
     PAIRS = "pairs"
+    STRINGS = "strings"
     CIRCUIT = "circuit"
     TOURNAMENT = "tournament"
 
 
-_MOST_ARMS = {Argmax.PAIRS: 1000, Argmax.CIRCUIT: 1000, Argmax.TOURNAMENT: 5000}
+_MOST_ARMS = {Argmax.PAIRS: 1000, Argmax.STRINGS: 1000, Argmax.CIRCUIT: 1000, Argmax.TOURNAMENT: 5000}
 
 
 class Truncation(Enum):

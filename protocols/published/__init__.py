@@ -1,1 +1,7 @@
-"""What every published protocol has, once: participants, messages, sealing, Paillier."""
+"""What every published protocol has, once.
+
+participant     one of them as a process; a run of all, in processes or in this one
+drive           steps participants, and counts what each spends
+frame           how a message is framed; outcome: what a participant ends with
+sealing         AES-GCM; paillier: Paillier's encryption
+"""

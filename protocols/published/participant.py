@@ -29,7 +29,7 @@ from mpc.scratch import scratch_folder
 
 from ..run.progress import StepLines
 from ..run.tagged_file import write
-from .drive import Play, Spent, Times, Watch, over_links
+from .drive import Play, Spent, Times, Watch, in_one_process, over_links
 from .outcome import O
 
 _SECONDS_BEHIND = 0.5  # in which the centre ends first, which knows whom all of them waited for
@@ -98,6 +98,11 @@ def launched(
         ended = {name: json.loads(_outcome_path(folder, name).read_text()) for name in names}
     times = {name: {part: Spent(**spent) for part, spent in one["times"].items()} for name, one in ended.items()}
     return {name: system.outcome.from_json(one["outcome"]) for name, one in ended.items()}, times
+
+
+def played_here(cast: Cast, play: Callable[[int, dict[str, Any]], Play[O]]) -> tuple[dict[str, O], dict[str, Times]]:
+    """The same in this process.  play: of a node, from its input."""
+    return in_one_process({name: play(node, dict(given)) for node, (name, given) in enumerate(cast.inputs.items())})
 
 
 def main() -> None:

@@ -107,11 +107,11 @@ def serve_from_environment(
     """The dealer process's own work."""
     where = _where()
     warm_up(plan.items)
-    channels = await_parties(plan.parties, adopt(listener), where.keys, _PATIENCE)
     key = None if coins is None else read_kept(coins, cure="start the run again")
     dealer = _Timed(plan.parties, coin_key=key, first_coins=first)
     try:
-        serve(plan, channels, blocks=steps, dealer=dealer)
+        calling = await_parties(plan.parties, adopt(listener), where.keys, _PATIENCE)
+        serve(plan, calling, blocks=steps, dealer=dealer)
     finally:
         if report is not None:
             write(report, json.dumps({"blocks": dealer.blocks, "seconds": dealer.seconds}))

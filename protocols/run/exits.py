@@ -46,7 +46,12 @@ def exit_codes(
         where = f"{error.filename}: " if error.filename else ""
         say(f"error: {where}{error.strerror or error}: {place}")
         _leave(2)
-    except KeyboardInterrupt:
+    except MemoryError:
+        say("error: there is not the memory for this: choose smaller sizes, such as fewer arms, dimensions or steps")
+        raise SystemExit(2) from None
+    except KeyboardInterrupt as error:
+        if isinstance(error.__context__, SystemExit):  # it had said why, and was on its way out
+            raise error.__context__ from None
         say(stopped)
         raise SystemExit(130) from None
 

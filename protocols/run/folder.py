@@ -151,20 +151,24 @@ def latest(program: Program[Any], folder: Path) -> Checkpoint:
         if (folder / RUN).exists() or any(folder.glob("party-*")):
             command = f"masked launch {program.name} --resume"
             raise ConfigError(f"the run in {folder} is one of processes: go on with '{command}'")
-        raise _no_checkpoint(folder)
+        raise no_checkpoint(folder)
     return Checkpoint.load(found[-1])
 
 
 def forget(program: Program[Any], folder: Path) -> None:
     """Delete all that a run of this program kept; what else lies there stays."""
-    below = _homes_there(program, folder)
-    for home in (folder, *below):
-        forget_all(home)
     notes = () if program.notes is None else (program.notes.notes,)
-    for name in (*OF_LAUNCHER, *notes, _FINISHED):
+    clear(folder, _homes_there(program, folder), (*OF_LAUNCHER, *notes, _FINISHED))
+
+
+def clear(folder: Path, homes: Sequence[Path], names: Iterable[str]) -> None:
+    """Delete the checkpoints of these homes and of the folder, files of these names, and what is empty then."""
+    for home in (folder, *homes):
+        forget_all(home)
+    for name in names:
         for path in (folder / name, folder / f"{name}.new"):
             path.unlink(missing_ok=True)
-    _remove_empty([*below, folder])
+    _remove_empty([*homes, folder])
 
 
 def settle(program: Program[Any], folder: Path) -> None:
@@ -191,7 +195,7 @@ def _read_run(program: Program[Any], folder: Path) -> dict[str, Any]:
     if checkpoints(folder):
         raise ConfigError(f"the run in {folder} is a simulation: go on with 'masked run {program.name} --resume'")
     if not (folder / RUN).is_file():
-        raise _no_checkpoint(folder)
+        raise no_checkpoint(folder)
     have = json.loads(read_kept(folder / RUN, cure=_DISCARD))
     if not isinstance(have, dict) or not {"run", "coins"} <= have.keys():
         raise ConfigError(f"{folder / RUN} was written by another version: start the run again")
@@ -216,7 +220,7 @@ def _check_coins(program: Program[Any], folder: Path, coins: str, *, material: b
 def _nothing_in_common(program: Program[Any], folder: Path) -> ConfigError:
     found = {home.name: checkpoints(home)[-1:] for home in homes(program, folder)}
     if not any(found.values()):
-        return _no_checkpoint(folder)
+        return no_checkpoint(folder)
     stand = ", ".join(f"{name} at {paths[0].stem if paths else 'none'}" for name, paths in found.items())
     notes = "" if program.notes is None else f" and the {program.notes.name}'s {program.notes.notes}"
     return ConfigError(
@@ -225,7 +229,8 @@ def _nothing_in_common(program: Program[Any], folder: Path) -> ConfigError:
     )
 
 
-def _no_checkpoint(folder: Path) -> ConfigError:
+def no_checkpoint(folder: Path) -> ConfigError:
+    """Nothing is kept there to go on from."""
     out = next((place.parent for place in (folder, *folder.parents) if place.name == "checkpoints"), folder)
     return ConfigError(
         f"there is no checkpoint in {folder}: the run reached its end, or never started; run without --resume, and "

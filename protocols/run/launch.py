@@ -104,7 +104,9 @@ def launch(
         except KeyboardInterrupt as stop:
             interrupted = stop
         except ConfigError as error:
-            raise _with_cure(error, program, kept, keep is not None) from error
+            if (cured := _with_cure(error, program, kept, keep is not None)) is error:
+                raise
+            raise cured from error
         done = reached(program, kept.folder)
         if done < program.decisions and not (done and program.partial):
             raise _stopped(program, kept, done, interrupted, say, resumable=keep is not None)

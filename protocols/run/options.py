@@ -23,7 +23,7 @@ from mpc.net.transport import DEFAULT_TIMEOUT
 from mpc.scratch import remove_left, scratch_folder
 from offline import Plan
 
-from .exits import exit_codes
+from .exits import exit_codes, say
 from .folder import PICTURES, Keep, check_file, check_picture, reserved, settle
 from .launch import Processes, launch
 from .plan_command import add_plan
@@ -93,7 +93,7 @@ class System(ABC):
         self, options: Namespace, keep: Keep | None, *, processes: bool, watch: Callable[[int], None]
     ) -> Report:
         """Play the protocol as it was published."""
-        raise ConfigError(f"{self.name} has no --mode {CLASSIC}")
+        raise ConfigError(f"{self.name} has no --mode {options.mode}")
 
 
 def register(system: System, run: Any, launch_: Any) -> None:
@@ -114,6 +114,12 @@ def register(system: System, run: Any, launch_: Any) -> None:
 
 def main(system: System, arguments: Sequence[str] | None = None) -> None:
     """A command line of one program, `SCRIPT run|launch|plan NAME`, as `masked` has it for its own programs."""
+    with exit_codes():
+        options = _parser_of(system).parse_args(arguments)
+        options.run(options)
+
+
+def _parser_of(system: System) -> ArgumentParser:
     parser = ArgumentParser(description=system.summary)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     run, launch_, plan = (
@@ -121,10 +127,8 @@ def main(system: System, arguments: Sequence[str] | None = None) -> None:
         for name, what in (("run", IN_THIS_PROCESS), ("launch", IN_PROCESSES), ("plan", "what a run draws"))
     )
     register(system, run, launch_)
-    add_plan(plan, system.name, partial(planned, system), add=partial(add_problem, system))
-    with exit_codes():
-        options = parser.parse_args(arguments)
-        options.run(options)
+    add_plan(plan, system.name, partial(planned, system), add=partial(add_problem, system), summary=system.summary)
+    return parser
 
 
 def add_problem(system: System, parser: ArgumentParser) -> None:
@@ -142,6 +146,7 @@ def check_parties(parties: int) -> None:
 
 def planned(system: System, options: Namespace) -> Plan:
     """The plan of a run; says how many steps of it the run draws."""
+    check_parties(options.parties)
     system.check(options)
     program = system.planned(options)
     steps, rehearsed = program.draws(), rehearse(program)
@@ -205,7 +210,7 @@ def _run(system: System, options: Namespace, *, processes: bool) -> None:
 
 def _played(system: System, options: Namespace, out: Path | None, *, processes: bool) -> Report:
     keep = _keep_in(system, options, out)
-    if getattr(options, "mode", MPC) == CLASSIC:
+    if options.mode != MPC:
         progress = Progress(system.steps(options), system.step)
         report = system.classic(options, keep, processes=processes, watch=progress)
         progress.end()
@@ -219,7 +224,7 @@ def _played(system: System, options: Namespace, out: Path | None, *, processes: 
         more = system.running(program, kept)
         if processes:
             run = launch(
-                program, _processes(options), keep=keep, watch=lambda done: progress(done, more(done)), say=_say
+                program, _processes(options), keep=keep, watch=lambda done: progress(done, more(done)), say=say
             )  # fmt: skip
         else:
             interrupt = stack.enter_context(Interrupt())
@@ -256,6 +261,9 @@ def _reported(system: System, options: Namespace, program: Program[Any], run: An
 def _finish(system: System, options: Namespace, report: Report, out: Path | None) -> None:
     """Print and write what there is; only then is the run a finished one.  Exit code 130 if it was stopped."""
     given = {name: value for name, value in vars(options).items() if name not in ("run", "command", "json")}
+    named = {"program": system.name, "mode": options.mode, "seed": options.seed}
+    named = {name: value for name, value in named.items() if name not in report.document}
+    report = replace(report, document={**named, **report.document})
     show(report, given, out, options.plot, as_json=options.json)
     if report.done < system.steps(options):
         sys.stdout.flush()
@@ -272,16 +280,20 @@ def _checked(system: System, options: Namespace, here: Place | None, *, processe
     if options.checkpoint_every < 1:
         unit = system.unit or system.step
         raise ConfigError(f"at least 1 {unit} between checkpoints, not {options.checkpoint_every}")
-    classic = getattr(options, "mode", MPC) == CLASSIC
-    if not classic:
+    published = options.mode != MPC
+    if not published:
         check_parties(options.parties)
+    elif here is not None:
+        raise ConfigError(
+            f"torchrun starts computing parties, and --mode {options.mode} has none: use 'masked launch {system.name}'"
+        )
     if here is None and not processes:
         for name in _OF_PROCESSES:
             if getattr(options, name) is not None:
                 raise ConfigError(
                     f"--{name} is for parties in processes of their own: use 'masked launch {system.name}'"
                 )
-    if classic and options.material is not None:
+    if published and options.material is not None:
         raise ConfigError(f"--material is of --mode {MPC}: the published protocol draws nothing that is dealt")
     if options.plot is not None and options.material is not None and system.draws_reference:
         raise ConfigError("--plot draws the reference, whose coins are the dealer's alone with --material: drop one")
@@ -329,9 +341,5 @@ def _told_to_stop(system: System, options: Namespace, out: Path | None) -> Itera
 def _stopped(system: System, options: Namespace, done: int, out: Path | None) -> SystemExit:
     """A run that was stopped says how to go on, and exits with 130."""
     cure = f": go on with --resume and --out {out}" if out is not None else ", and nothing is kept without --out"
-    _say(f"stopped at {system.step} {done:,} of {system.steps(options):,}{system.untold}{cure}")
+    say(f"stopped at {system.step} {done:,} of {system.steps(options):,}{system.untold}{cure}")
     return SystemExit(130)
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)

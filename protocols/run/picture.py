@@ -7,11 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")
-from matplotlib import pyplot as plt
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure  # pyplot would take longer to import than all the rest
 
 from mpc.files import write_whole
 
@@ -19,12 +15,9 @@ from mpc.files import write_whole
 @contextmanager
 def picture(path: Path, width: float, height: float, *, dpi: int = 120) -> Iterator[Figure]:
     """A canvas of so many inches, written to `path` when all is drawn."""
-    canvas = plt.figure(figsize=(width, height), layout="constrained")
-    try:
-        yield canvas
-        path.parent.mkdir(parents=True, exist_ok=True)
-        drawn = io.BytesIO()
-        canvas.savefig(drawn, dpi=dpi, format=path.suffix[1:].lower())
-        write_whole(path, drawn.getvalue(), 0o666)
-    finally:
-        plt.close(canvas)
+    canvas = Figure(figsize=(width, height), layout="constrained")
+    yield canvas
+    path.parent.mkdir(parents=True, exist_ok=True)
+    drawn = io.BytesIO()
+    canvas.savefig(drawn, dpi=dpi, format=path.suffix[1:].lower())
+    write_whole(path, drawn.getvalue(), 0o666)

@@ -12,10 +12,12 @@ from offline import Plan
 
 
 def add_plan(
-    programs: Any, name: str, plan: Callable[[Namespace], Plan], *, add: Callable[[ArgumentParser], None]
-) -> None:
-    """Add a program.  add: its options that decide what it draws, as a run has them."""
-    parser = programs.add_parser(name, help="give the options of the run")
+    programs: Any, name: str, plan: Callable[[Namespace], Plan], *, add: Callable[[ArgumentParser], None],
+    summary: str = "",
+) -> None:  # fmt: skip
+    """Add a program.  add: its options that decide what it draws, as a run has them.  summary: a line of help."""
+    listed = {"help": summary} if summary else {}
+    parser = programs.add_parser(name, description="Give the options of the run that will draw it.", **listed)
     add(parser)
     parser.add_argument("-o", "--out", type=Path, default=Path("plan.json"), help="the plan's file (plan.json)")
     parser.set_defaults(planned=plan, run=_write, seed=0, mode="mpc")

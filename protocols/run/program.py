@@ -20,6 +20,7 @@ passes over it.
 from __future__ import annotations
 
 import hashlib
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -270,6 +271,11 @@ def fingerprint(*arrays: np.ndarray) -> str:
         digest.update(f"{array.dtype} {array.shape}".encode())
         digest.update(np.ascontiguousarray(array).tobytes())
     return f"{_FINGERPRINT}{digest.hexdigest()}"
+
+
+def digest(given: Facts) -> str:
+    """Of all that parties must agree on."""
+    return hashlib.blake2b(json.dumps(given, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
 _FINGERPRINT = "blake2b "

@@ -25,10 +25,8 @@ from .program import Ended, Program
 from .tagged_file import writing
 
 _PACKAGES = ("masked-bandits", "numpy", "torch", "cryptography", "scikit-learn")
-_OLD_NAMES = {
-    "twin_": "reference_", "reference_": "twin_", "client_hops": "client_messages", "client_messages": "client_hops",
-}  # fmt: skip
-"""What two systems call by two names is given under both until 1.0."""
+_TWO_NAMES = ("twin", "reference"), ("client_hops", "client_messages")
+"""Words of keys: what two programs call by two names is given under both until 1.0."""
 _PRINTED = "the result is printed, and what the run kept stays; make room there, or choose another place"
 
 
@@ -79,7 +77,7 @@ def cost_text(facts: Mapping[str, Any], unit: str) -> list[str]:
 def plain_report(program: Program[Any], facts: Mapping[str, Any], said: Sequence[str], ended: Ended) -> Report:
     """A report with what every run has: costs and the ledger behind a program's own facts and lines."""
     cost = costs(ended, max(1, ended.done))
-    own = {"program": program.name, "parties": program.parties, f"{program.unit}s": ended.done, **facts}
+    own = {"parties": program.parties, f"{program.unit}s": ended.done, **facts}
     lines = [*said, "", *cost_text(cost, program.unit), "", *learned(ended.ledger)]
     return Report({**own, **cost, "ledger": ledger_json(ended.ledger)}, "\n".join(lines), ended.done)
 
@@ -102,11 +100,11 @@ def ledger_json(entries: Iterable[Entry]) -> list[dict[str, Any]]:
 
 def with_both_names(document: Mapping[str, Any]) -> dict[str, Any]:
     """The document, and what has two names under both."""
-    whole = dict(document)
-    for name, value in document.items():
-        for one, other in _OLD_NAMES.items():
-            if name.startswith(one):
-                whole.setdefault(other + name[len(one) :], value)
+    whole = {name: with_both_names(value) if isinstance(value, dict) else value for name, value in document.items()}
+    for one, other in (names for pair in _TWO_NAMES for names in (pair, pair[::-1])):
+        for name, value in list(whole.items()):
+            if f"_{one}_" in f"_{name}_":
+                whole.setdefault(f"_{name}_".replace(f"_{one}_", f"_{other}_")[1:-1], value)
     return whole
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from mpc.errors import ConfigError
-from mpc.files import mac, write_whole
+from mpc.files import mac, make_folder, write_whole
 from mpc.prg import KEY_BYTES, fresh_key
 
 HOME_KEY = "home.key"
@@ -32,8 +32,7 @@ def write_kept(path: Path, content: bytes) -> None:
 
 def prepare(home: Path) -> None:
     """A home that is there, with a key."""
-    home.mkdir(parents=True, exist_ok=True)
-    home.chmod(0o700)
+    make_folder(home)
     if not (home / HOME_KEY).exists():
         write_whole(home / HOME_KEY, fresh_key())
 

@@ -60,7 +60,7 @@ def attack_classic(game: Game) -> Attacked:
         game.spec, game.arms, game.budget, seed=game.seed, seen=seen, bits=_KEY_BITS, reference=False
     )  # fmt: skip
     looks = as_answered(seen, game.spec.name, PointCoins(Seeds.of(game.seed).point))
-    return _judged(game, looks, np.array(run.arms), run.cumulative_reward)
+    return _judged(game, looks, run.game.arms, run.cumulative_reward)
 
 
 def attack_mpc(game: Game) -> Attacked:
@@ -84,8 +84,8 @@ def attack_mpc(game: Game) -> Attacked:
         Look(count + 1 + step, 1 + iteration, row.tolist(), int(row.argmax()))
         for step, rows in enumerate(words) for iteration, row in enumerate(rows)
     ]  # fmt: skip
-    judged = _judged(game, looks, run.game.pulled, run.total, weight_bits=CHANCE_BITS)
-    return replace(judged, guesses=guess_pulls(words[:, -1], run.game.pulled[count:]))
+    judged = _judged(game, looks, run.game.arms, run.total, weight_bits=CHANCE_BITS)
+    return replace(judged, guesses=guess_pulls(words[:, -1], run.game.arms[count:]))
 
 
 def _judged(game: Game, looks: list[Look], pulled: np.ndarray, total: int, **bits: int) -> Attacked:

@@ -39,8 +39,8 @@ _ABOUT = """Federated multi-armed bandits (SAMBA): {more}.
 K owners each hold one arm; DC, the data customer, pays for N pulls and learns the sum of what they brought.  Each arm
 is pulled once, then a policy chooses.  Mode mpc: each step the owners share a score to the computing parties, which
 find the largest, or draw, on shares and tell each owner its own bit; nobody learns anything else.  Mode classic: the
-published protocol, in which a server called Comp decrypts masked scores.  The plaintext policy plays
-beside the run, with the same coins.
+published protocol, in which a server called Comp decrypts masked scores.  The plaintext policy plays beside the run,
+with the same coins.
 
 An arms file holds the number of arms, then a mean for each: an arm pays 1 with that chance, else 0.  Without a file ten
 arms are played, with means 0.1, 0.15, ... 0.55.
@@ -107,12 +107,12 @@ class Samba(System):
         """On shares."""
         arms = arms_of(options)
         settings = _settings(options, arms, processes=processes)
-        return Federation(settings, options.parties, options.seed, arms, _Beside(options.budget))
+        return Federation(settings, options.parties, options.seed, arms, _beside(options.budget))
 
     def report(self, options: Namespace, program: Program[Any], run: Run) -> Report:
         """Rewards are each owner's own: what is drawn is the reference."""
-        pulled = None if run.reference is None else run.reference.pulled.tolist()
-        return _report(options, {"program": self.name, **document(run)}, text(run), pulled)
+        pulled = None if run.reference is None else run.reference.arms.tolist()
+        return _report(options, document(run), text(run), pulled)
 
     def classic(
         self, options: Namespace, keep: Keep | None, *, processes: bool, watch: Callable[[int], None]
@@ -137,23 +137,20 @@ class Samba(System):
         if not run.finished:
             raise Stopped(run.done)
         pulled = None if run.reference is None else run.reference.arms.tolist()
-        facts = {"program": self.name, **classic_document(run, seed=options.seed)}
-        report = _report(options, facts, classic_text(run), pulled)
+        report = _report(options, classic_document(run), classic_text(run), pulled)
         return report if keep is None else replace(report, settle=partial(forget, keep.folder))
 
 
-class _Beside:
-    """Progress of the reference, which begins when the run is over."""
+def _beside(budget: int) -> Callable[[int], None]:
+    """Progress of the reference, which plays when the run is over."""
+    progress = Progress(budget, "pull of the reference")
 
-    def __init__(self, budget: int) -> None:
-        self._budget = budget
-        self._progress: Progress | None = None
+    def watch(done: int) -> None:
+        progress(done)
+        if done == budget:
+            progress.end()
 
-    def __call__(self, done: int) -> None:
-        self._progress = self._progress or Progress(self._budget, "pull of the reference")
-        self._progress(done)
-        if done == self._budget:
-            self._progress.end()
+    return watch
 
 
 def arms_of(options: Namespace) -> BernoulliArms:

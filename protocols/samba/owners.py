@@ -19,21 +19,30 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import ClassVar
 
 import numpy as np
 
+from bandits.samba import Played
 from mpc.errors import ConfigError, Desync, RangeError
 
 SCORE_BITS = 40
 MOST_ITERATIONS = 255  # a message's head has a byte for it
 _PROBE_OWNERS, _PROBE_STEPS = 4, 40
 
+_HALF = (1 << 64) - 1
+OF_GAME = "numbers", "pulls", "sums", "steps"  # of a state, what a game is made of
+
 Pay = Callable[[int, int], int]
 """(arm, t) -> 0 or 1: what the arm pays at step t."""
+
+
+def owners_name(rows: Sequence[int]) -> str:
+    """Of a participant that hosts these neighbouring owners."""
+    return f"owner {rows[0]}" if len(rows) == 1 else f"owners {rows[0]} to {rows[-1]}"
 
 
 class Select(Enum):
@@ -171,7 +180,7 @@ class Owners:
         self.policy.paid(self.mine, row, reward)
 
     def state(self) -> dict[str, np.ndarray]:
-        """Everything but the streams of noise and the constants, as arrays."""
+        """Everything but the constants, as arrays."""
         own = {f"own {name}": array.copy() for name, array in self.mine.own.items()}
         steps = np.array([step for row in self.steps for step in row], np.int64)
         return {
@@ -179,12 +188,13 @@ class Owners:
             "pulls": self.pulls.copy(),
             "sums": self.sums.copy(),
             "steps": steps,
+            "noise": np.stack([packed(stream) for stream in self.mine.noise]),
             **own,
         }
 
     def restore(self, state: Mapping[str, np.ndarray]) -> None:
         """Go on from what `state` gave."""
-        wanted = {"numbers", "pulls", "sums", "steps"} | {f"own {name}" for name in self.mine.own}
+        wanted = {*OF_GAME, "noise"} | {f"own {name}" for name in self.mine.own}
         if not wanted <= set(state) or not np.array_equal(state["numbers"], self.mine.numbers):
             raise ConfigError("what was kept is of other owners or of another policy: start the run again")
         pulls, steps = state["pulls"], state["steps"].tolist()
@@ -193,8 +203,37 @@ class Owners:
         self.mine.pulls[:], self.mine.sums[:] = pulls, state["sums"]
         ends = np.cumsum(pulls).tolist()
         self.steps = [steps[start:end] for start, end in zip([0, *ends], ends)]
+        for stream, words in zip(self.mine.noise, state["noise"], strict=True):
+            unpack(stream, words)
         for name in self.mine.own:
             self.mine.own[name] = np.array(state[f"own {name}"])
+
+
+def game_of(states: Iterable[Mapping[str, np.ndarray]], steps: int) -> Played:
+    """What all owners together know after so many steps, as `Owners.state` has it; no one of them does."""
+    rows = list(states)
+    numbers, pulls, sums, when = (np.concatenate([row[name] for row in rows]) for name in OF_GAME)
+    arms = np.full(steps, -1)
+    arms[when - 1] = np.repeat(numbers, pulls)
+    return Played(pulls, sums, arms)
+
+
+def packed(stream: np.random.Generator) -> np.ndarray:
+    """The state of a PCG64 stream, as words."""
+    state = stream.bit_generator.state
+    words = []
+    for number in (state["state"]["state"], state["state"]["inc"]):
+        words += [number & _HALF, number >> 64]
+    return np.array([*words, state["has_uint32"], state["uinteger"]], np.uint64)
+
+
+def unpack(stream: np.random.Generator, words: np.ndarray) -> None:
+    """Bring a PCG64 stream to the state that `packed` gave."""
+    low, high, inc_low, inc_high, has, rest = words.tolist()
+    stream.bit_generator.state = {
+        "bit_generator": "PCG64", "state": {"state": high << 64 | low, "inc": inc_high << 64 | inc_low},
+        "has_uint32": has, "uinteger": rest,
+    }  # fmt: skip
 
 
 def require_local(policy: LocalPolicy) -> None:

@@ -27,7 +27,6 @@ def document(run: Run) -> dict[str, Any]:
         "mode": "mpc",
         "arms": settings.arms,
         "budget": settings.budget,
-        "seed": run.seed,
         "parties": run.parties,
         "hosts": settings.hosts,
         "cumulative_reward": run.total,
@@ -38,20 +37,19 @@ def document(run: Run) -> dict[str, Any]:
     }
 
 
-def classic_document(run: ClassicRun, *, seed: int) -> dict[str, Any]:
+def classic_document(run: ClassicRun) -> dict[str, Any]:
     """The same of the published protocol."""
     return {
         "policy": run.spec.name,
         "mode": "classic",
-        "arms": len(run.pulls),
+        "arms": len(run.game.pulls),
         "budget": run.budget,
-        "seed": seed,
         "bits": run.bits,
         "cumulative_reward": run.cumulative_reward,
         "reference_cumulative_reward": None if run.reference is None else run.reference.total,
         "pulls_equal_reference": run.pulls_equal_reference,
         "seconds_per_step": run.seconds_per_step,
-        "rounds_per_step": float(_HOPS * run.spec.policy().iterations) if run.budget > len(run.pulls) else 0.0,
+        "rounds_per_step": float(_HOPS * run.spec.policy().iterations) if run.budget > len(run.game.pulls) else 0.0,
         "seconds_by_participant": run.seconds,
         "operations": asdict(run.counts),
         "ledger": ledger_json(run.ledger),
@@ -90,14 +88,14 @@ def classic_text(run: ClassicRun) -> str:
         False: "NOT what the plaintext policy pulled with the same coins",
     }[run.pulls_equal_reference]
     return "\n".join([
-        f"{run.spec.name}: {run.budget:,} pulls of {len(run.pulls)} arms as published, Paillier keys of {run.bits} "
-        f"bits: cumulative reward {run.cumulative_reward:,}",
+        f"{run.spec.name}: {run.budget:,} pulls of {len(run.game.pulls)} arms as published, Paillier keys of "
+        f"{run.bits} bits: cumulative reward {run.cumulative_reward:,}",
         same,
         "",
         f"a step took {1e3 * run.seconds_per_step:.2f} ms; of all computing "
         + ", ".join(f"{name} {100 * seconds / whole:.0f}%" for name, seconds in shares.items()),
         "",
-        *learned(_rows(run.ledger, len(run.pulls))),
+        *learned(_rows(run.ledger, len(run.game.pulls))),
     ])  # fmt: skip
 
 

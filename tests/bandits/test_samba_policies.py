@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bandits.samba import NAMES, BernoulliArms, Policy, Run, SambaError, SeededCoins, Seeds, by_name, play, run
+from bandits.samba import NAMES, BernoulliArms, Played, Policy, SambaError, SeededCoins, Seeds, by_name, play, run
 from bandits.samba.epsilon_decreasing import EpsilonDecreasing
 from bandits.samba.pursuit import Pursuit
 from bandits.samba.softmax import Softmax
@@ -21,7 +21,7 @@ FORMS = [*((name, {}) for name in NAMES), ("softmax", {"race": True})]
 MEANS = np.array([0.3, 0.7, 0.5, 0.65, 0.1])
 
 
-def game(name: str, means: np.ndarray, budget: int, seed: int, **more: Any) -> Run:
+def game(name: str, means: np.ndarray, budget: int, seed: int, **more: Any) -> Played:
     seeds = Seeds.of(seed)
     policy = by_name(name, len(means), **more)
     return run(policy, BernoulliArms(means), budget, SeededCoins(seeds, len(means)), seeds.rewards)

@@ -9,10 +9,9 @@ import pytest
 
 from bandits.coins import Coins
 from bandits.linear_problem import LinearProblem, ProblemError
-from bandits.oful import play
+from bandits.oful import OFUL, play
 from bandits.spectral import (
     SpectralConfidence,
-    SpectralUCB,
     eigenbasis,
     laplacian,
     neighbour_graph,
@@ -72,7 +71,7 @@ def test_it_is_the_published_algorithm() -> None:
     given = problem.exploration
     assert isinstance(given, SpectralConfidence)
     coins = Coins.draw(4, budget=40, arms=8, size=noise)
-    pulls = list(play(SpectralUCB(problem.arms, given), problem, coins))
+    pulls = list(play(OFUL(problem.arms, given), problem, coins))
     q, eigenvalues = problem.arms, np.array(given.eigenvalues)
     pulled, rewards = [coins.first], [float(q[coins.first] @ problem.theta + coins.noise[0])]
     for t in range(1, 40):
@@ -90,12 +89,12 @@ def test_it_is_the_published_algorithm() -> None:
 def test_eigenvalues_may_be_whole_numbers() -> None:
     given = SpectralConfidence((0, 1, 3), gamma=1)
     assert given.regulariser(3).dtype == np.float64
-    assert SpectralUCB(np.eye(3), given).gram.dtype == np.float64
+    assert OFUL(np.eye(3), given).gram.dtype == np.float64
 
 
 def test_a_single_node() -> None:
     problem = spectral_problem(np.zeros((1, 1)), np.array([2.0]))
-    pulls = list(play(SpectralUCB(problem.arms, problem.exploration), problem, Coins.draw(0, budget=3, arms=1)))  # type: ignore[arg-type]
+    pulls = list(play(OFUL(problem.arms, problem.exploration), problem, Coins.draw(0, budget=3, arms=1)))
     assert [pull.arm for pull in pulls] == [0, 0, 0]
 
 

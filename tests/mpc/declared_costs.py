@@ -15,9 +15,11 @@ from math import ceil, log2
 from typing import Any
 
 from mpc import Session, ops
+from mpc.chunks import cut
 from mpc.curves import Reciprocal, indicator
 from mpc.ops import Lines
 from mpc.ring import Bilinear
+from mpc.strings import strings
 
 Shape = tuple[int, ...]
 N = 40  # elements
@@ -41,14 +43,39 @@ def word_bytes(bits: int) -> int:
     return 1 if bits <= 8 else 2 if bits <= 16 else 4 if bits <= 32 else 8
 
 
-def groups(width: int) -> int:
-    return 1 if width <= 33 else 2
+def padded(size: int) -> int:
+    """Bytes of a field as an item holds it."""
+    return -(-size // 8) * 8
 
 
-def tables(width: int) -> tuple[int, int, int]:
+def table_bytes(width: int, ring: int, n: int = 1) -> list[int]:
+    """Each dealt field of n comparisons by tables.  The groups are the cut's, what they cost is not."""
+    lowest, *upper = groups = cut(width, ring).groups
+    chunks = ceil((width - 1) / 4)
+    assert sum(groups) == chunks
+    bits = 1 + 2**lowest - 1 - lowest + sum(3 * 2 ** (k - 1) - 2 - k for k in upper)
+    words = [8] * (bits // 64) + [word_bytes(bits % 64)] * (bits % 64 > 0)
+    return [n * size for size in (2 * chunks, *words, (3 * 2 ** (len(groups) - 1) - 1) * ring // 8)]
+
+
+def tables(width: int, ring: int = 64) -> tuple[int, int, int]:
     """sign_by_tables: one element."""
-    g = groups(width)
-    return 3, word_bytes(width) + g + 1, 256 * g + 128 + 8 * 2 ** (2 * g - 1)
+    count, chunks = len(cut(width, ring).groups), ceil((width - 1) / 4)
+    peer = word_bytes(width) + word_bytes(2 * chunks - 1) + word_bytes(2 * count - 1)
+    return 3, peer, sum(table_bytes(width, ring))
+
+
+def by_strings(width: int, ring: int) -> tuple[int, int, int]:
+    """sign_by_strings: one element.  The chunks are the cut's, what they cost is not."""
+    chunks = strings(width, ring).chunks
+    count = len(chunks)
+    octets = sum(max(1, 2**bits // 8) for bits in chunks)
+    return 2, word_bytes(width) + word_bytes(2 * count - 1), octets + (3 * 2 ** (count - 1) - 1) * ring // 8
+
+
+def matched(width: int, n: int) -> tuple[int, int]:
+    """n comparisons of an argmax, mod 2^8: peer and dealt."""
+    return n * tables(width, 8)[1], sum(map(padded, table_bytes(width, 8, n)))
 
 
 def rounding(bits: int) -> tuple[int, int, int]:
@@ -80,21 +107,19 @@ def argmax(arms: int, score_bits: int = 44, eps: float = 0.0) -> tuple[int, int,
     """A (A - 1) / 2 comparisons, A look-ups of ceil(log2 A) bits, the noise."""
     tie = ceil(log2(arms))
     width = score_bits + tie + 2 + (tie + 1 if eps else 0)
-    _, peer, dealt = tables(width)
+    peer, dealt = matched(width, arms * (arms - 1) // 2)
     look_peer, look_dealt = lookups(tie)
-    matches = arms * (arms - 1) // 2
-    return 4, matches * peer + arms * look_peer, matches * dealt + arms * (look_dealt + 8)
+    return 4, peer + arms * look_peer, dealt + arms * (look_dealt + 8)
 
 
 def tournament(arms: int) -> tuple[int, int, int]:
     """Groups of g = ceil(sqrt A) arms; g divides A here."""
     g = ceil(arms**0.5)
     count, width = arms // g, 44 + ceil(log2(arms)) + 2
-    matches = count * g * (g - 1) // 2 + count * (count - 1) // 2
-    _, peer, dealt = tables(width)
+    within, among = (matched(width, n) for n in (count * g * (g - 1) // 2, count * (count - 1) // 2))
     inner, outer = lookups(ceil(log2(g))), lookups(ceil(log2(count)))
-    peers = matches * peer + arms * inner[0] + count * outer[0] + 8 * (2 * arms + count + arms)
-    return 10, peers, matches * dealt + arms * inner[1] + count * outer[1] + 8 * (2 * arms + arms)
+    peers = within[0] + among[0] + arms * inner[0] + count * outer[0] + 8 * (2 * arms + count + arms)
+    return 10, peers, within[1] + among[1] + arms * inner[1] + count * outer[1] + 8 * (2 * arms + arms)
 
 
 def published(arms: int) -> tuple[int, int, int]:
@@ -120,6 +145,7 @@ def then_truncated(s: Session, x: Any, y: Any) -> Any:
     return (yield from ops.truncate(s, z, 20))
 
 
+QUICK = ops.Compare.STRINGS
 LINES = Lines.over(Reciprocal(), 2.0, 20, 9)
 CURVE = (1, word_bytes(LINES.bits), 16 * 2**9)
 LEVELS = ops.Levels.over(2.0**-20, 10.0, 40)  # 12 of them
@@ -130,6 +156,8 @@ TABLE = [
     whole("bilinear", lambda s, x, y: ops.bilinear(s, Bilinear("i,ij->"), x, y), ((3,), (3, 8)), (1, 8 * 27, 8)),
     whole("matmul", ops.matmul, ((4, 5), (5, 6)), (1, 8 * 50, 8 * 24)),
     whole("einsum", lambda s, x, y: ops.einsum(s, "ij,j->i", x, y), ((4, 5), (5,)), (1, 8 * 25, 8 * 4)),
+    whole("outer_square", ops.outer_square, ((4, 5),), (1, 8 * 20, 8 * 4 * 15)),
+    whole("packed", lambda s, x, y: ops.einsum(s, "sym:ij,j->i", x, y), ((20,), (5,)), (1, 8 * 25, 8 * 6)),
     whole("outer", ops.outer, ((4,), (5,)), (1, 8 * 9, 8 * 20)),
     scaled("square", ops.square, (1, 8, 8)),
     scaled("truncate", lambda s, x: ops.truncate(s, x, 20), (1, 8, 12)),
@@ -141,7 +169,21 @@ TABLE = [
     scaled("truncate_published", lambda s, x: ops.truncate_published(s, x, 20), (1, 8, 16)),
     *(scaled(f"lookup {k}", lambda s, x, k=k: ops.lookup(s, x, indicator(1, k)), (1, *lookups(k))) for k in (1, 8, 9)),
     scaled("curve", lambda s, x: ops.curve(s, x, LINES), CURVE),
-    *(scaled(f"tables {w}", lambda s, x, w=w: ops.sign_by_tables(s, x, width=w), tables(w)) for w in (8, 33, 34, 64)),
+    *(
+        scaled(f"tables {w} mod 2^{r}", lambda s, x, w=w, r=r: ops.sign_by_tables(s, x, width=w, ring=r), tables(w, r))
+        for w in (2, 8, 33, 34, 51, 64) for r in (8, 16, 64)
+    ),
+    scaled("comparison, 64 bits, mod 2^8", lambda s, x: ops.less(s, x, x, ring=8), (3, 13, 61)),
+    scaled("comparison, 64 bits, mod 2^64", lambda s, x: ops.less(s, x, x), (3, 13, 138)),
+    whole("argmax 10", lambda s, x: ops.argmax(s, x, eps=0.1), ((10,),), (4, 595, 3392)),
+    whole("argmax 100", ops.argmax, ((100,),), (4, 64450, 325960)),
+    *(
+        scaled(f"strings {w}, {r}", lambda s, x, w=w, r=r: ops.sign_by_strings(s, x, width=w, ring=r), by_strings(w, r))
+        for w in (2, 8, 33, 51, 64) for r in (8, 64)
+    ),
+    scaled("strings, 64 bits, mod 2^8", lambda s, x: ops.sign_by_strings(s, x, ring=8), (2, 10, 623)),
+    whole("argmax 10 in 3", lambda s, x: ops.argmax(s, x, eps=0.1, how=QUICK), ((10,),), (3, 460, 15720)),
+    scaled("lift", lambda s, x: ops.lift(s, x.integers().mod(8)), (1, 1, 8)),
     *(
         scaled(f"circuit {w}", lambda s, x, w=w: ops.sign_by_circuit(s, x, width=w), circuit(w))
         for w in (2, 9, 10, 33, 34, 64)
@@ -173,7 +215,7 @@ TABLE = [
     scaled("reciprocal_published", ops.reciprocal_published, (58, 8 * (18 + 10 * 6), 64 + 12 * 10 + 10 * (16 + 24))),
     scaled(
         "square_root", lambda s, x: ops.square_root(s, x, upper=10.0),
-        (5, 4 + 4 + 2 + 2 * (4 + 1 + 1) + 2 * 2 * 8 + 8, 3 * 16 * 512 + 2 * tables(25)[2] + 2 * 8 + 12),
+        (5, 4 + 4 + 2 + 2 * tables(25)[1] + 2 * 2 * 8 + 8, 3 * 16 * 512 + 2 * tables(25)[2] + 2 * 8 + 12),
     ),
     scaled(
         "square_root_newton", lambda s, x: ops.square_root_newton(s, x, upper=10.0, lower=0.5),

@@ -155,6 +155,44 @@ def test_protocols_name_their_bounds(session: Session) -> None:
     refused(TypeError, lambda: run(ops.conjunction(session, bits, wider)), "8 and 9")
 
 
+def test_a_narrow_share_meets_no_wide_one(session: Session) -> None:
+    """Each operation that would read its words as words mod 2^64 refuses them and names the cure."""
+    wide = session.share([1.0, 2.0], scale=0)
+    narrow, other = wide.mod(8), wide.mod(16)
+    assert (narrow.ring, other.ring, wide.ring) == (8, 16, 64) and repr(narrow) == "Share(shape=(2,), scale=0, ring=8)"
+    run, cure = session.run, "ops.lift"
+    for x, y in ((narrow, wide), (wide, narrow), (narrow, other)):
+        refused(TypeError, lambda x=x, y=y: x + y, "2^8", cure)
+        refused(TypeError, lambda x=x, y=y: x - y, "2^8", cure)
+        refused(TypeError, lambda x=x, y=y: ops.concat([x, y]), "2^8", cure)
+        refused(TypeError, lambda x=x, y=y: run(ops.product(session, x, y)), cure)
+    refused(TypeError, lambda: narrow.mod(16), "2^8", cure)
+    refused(TypeError, lambda: narrow.rescale(3), "2^8", cure)
+    for op in (
+        ops.square, ops.wraps, ops.is_negative, ops.sign_by_circuit, ops.is_zero, ops.to_binary, ops.argmax, ops.draw
+    ):  # fmt: skip
+        refused(TypeError, lambda op=op: run(op(session, narrow)), "2^8", cure)
+    for op in (ops.truncate, ops.round_off, ops.truncate_published):
+        refused(TypeError, lambda op=op: run(op(session, narrow, 3)), "2^8", cure)
+    lines = Lines.over(Reciprocal(), 2.0, 0, 9)
+    refused(TypeError, lambda: run(ops.curve(session, narrow, lines)), "2^8", cure)
+    refused(TypeError, lambda: run(ops.lookup(session, narrow, indicator(1, 9))), "2^8", cure)
+    refused(TypeError, lambda: run(ops.matmul(session, narrow, narrow)), "2^8", cure)
+    refused(RangeError, lambda: run(ops.is_negative(session, wide, ring=32)), "2^16 or 2^64", "2^32")
+
+
+def test_a_narrow_share_goes_to_no_client(simulate: Fixture) -> None:
+    def client() -> Any:
+        yield Receive((1,), 0)
+
+    session = simulate(2, clients={"shop": client()})
+
+    def program() -> Any:
+        yield Reveal(session.share([1], scale=0).mod(8), to="shop")
+
+    refused(TypeError, lambda: session.run(program()), "2^8", "ops.lift")
+
+
 def test_roles(simulate: Fixture) -> None:
     def client() -> Any:
         yield Receive((1,), 20)

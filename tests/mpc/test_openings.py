@@ -12,13 +12,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from mpc import Open, ops, ring
 from mpc.cases import Case, cases
+from mpc.chunks import cut
 from mpc.correlations import LookupMask, SignTables
 from mpc.curves import Reciprocal, Table
 from mpc.ops import Lines
 from mpc.rounds import Rounds
+from mpc.share import Share
+from mpc.strings import strings
 from offline import InsecureSeededDealer
 
 Fixture = Callable[..., Any]
@@ -32,6 +36,7 @@ SCORE = 2.0**23 - 1.0
 EXTREMES: dict[str, tuple[tuple[tuple[int, ...], ...], tuple[Any, ...]]] = {
     "product": (((1300,), (1300,)), (0.0, HALF, -HALF)),
     "square": (((1300,),), (0.0, HALF, -HALF)),
+    "outer-square": (((65, 20),), (0.0, HALF, -HALF)),
     "matmul": (((36, 36), (36, 36)), (0.0, 256.0, -256.0)),
     "truncate": (((1300,),), (0.0, 2.0**22 - ULP, ULP - 2.0**22)),
     "round-off": (((1300,),), (0.0, 2.0**22 - ULP, ULP - 2.0**22)),
@@ -39,6 +44,7 @@ EXTREMES: dict[str, tuple[tuple[tuple[int, ...], ...], tuple[Any, ...]]] = {
     "wraps": (((1300,),), (0.0, FULL, -FULL)),
     "lookup": (((1300,),), (0, 255)),
     "comparison": (((1300,),), (0.0, FULL, -FULL)),
+    "comparison-strings": (((1300,),), (0.0, FULL, -FULL)),
     "comparison-circuit": (((1300,),), (0.0, FULL, -FULL)),
     "equality": (((1300,),), (0, WORD, -WORD)),
     "binary-adder": (((1300,), (1300,)), (0, -1, WORD)),
@@ -120,6 +126,7 @@ MODULAR: dict[str, tuple[int, Callable[..., Rounds[Any]]]] = {
     "lookup 1": (1, lambda s, x: ops.lookup(s, x, Table(np.arange(2)))),
     "curve": (LINES.bits, lambda s, x: ops.curve(s, x, LINES)),
     **{f"tables {w}": (w, lambda s, x, w=w: ops.sign_by_tables(s, x, width=w)) for w in (5, 8, 16, 33, 48)},
+    **{f"strings {w}": (w, lambda s, x, w=w: ops.sign_by_strings(s, x, width=w)) for w in (5, 16, 48)},
     **{f"circuit {w}": (w, lambda s, x, w=w: ops.sign_by_circuit(s, x, width=w)) for w in (5, 8, 16, 33, 48)},
     **{f"is_zero {w}": (w, lambda s, x, w=w: ops.is_zero(s, x, width=w)) for w in (1, 8, 12, 33, 48)},
 }  # fmt: skip
@@ -154,8 +161,55 @@ def test_low_bits_do_reach_it(simulate: Fixture) -> None:
         assert sent[0] != sent[1], width
 
 
-@pytest.mark.parametrize("item", [LookupMask((2000,), Table(np.arange(8))), SignTables((2000,), 48)], ids=str)
+@pytest.mark.parametrize("item", [LookupMask((2000,), Table(np.arange(8))), SignTables((2000,), 48, 8)], ids=str)
 def test_what_party_0_is_handed_is_uniform(item: Any, parties: int, uniformity: Fixture) -> None:
     """Corrections hide the dealt fields behind the other parties' streams.  Rejects at p < 1e-6, on a fixed seed."""
     corrections = InsecureSeededDealer(parties, 24).corrections(item)
     assert uniformity(corrections, 8) > 1e-6
+
+
+def opened_bits(program: Callable[..., Rounds[Any]], session: Any, x: Any, opens: list[Any]) -> np.ndarray:
+    """All bits that are opened for each element: (n, bits), over all rounds."""
+    opens.clear()
+    session.run(program(session, x))
+    columns = []
+    for bits, reply in opens:
+        words = reply.reshape(-1).astype(np.uint64)
+        columns.append(words[:, None] >> np.arange(bits, dtype=np.uint64) & np.uint64(1))
+    return np.concatenate(columns, axis=1)
+
+
+@pytest.mark.parametrize(
+    ("by", "width"), [*((ops.sign_by_tables, w) for w in (5, 9, 20, 51, 64)), (ops.sign_by_strings, 51)]
+)
+def test_a_comparison_opens_bits_that_are_uniform_in_pairs(
+    by: Fixture, width: int, parties: int, simulate: Fixture
+) -> None:
+    """Each bit, each pair within a round and across rounds, at each secret.  Rejects at p < 1e-6, on a fixed seed."""
+    opens: list[Any] = []
+    session = simulate(parties, 31, listener=lambda request, _, reply: opens.append((request.bits, reply.copy())))
+    top, count = (1 << (width - 1)) - 1, 4000
+    for secret in (0, -1, top // 3, -top, top):
+        zero = session.share(np.zeros(count), scale=0)
+        x = Share(session, session.plus(zero.words, np.full(count, secret).view(np.uint64)), 0)
+        signs = 1.0 - 2.0 * opened_bits(lambda s, d: by(s, d, width=width, ring=8), session, x, opens)
+        chunks = 2 * -(-(width - 1) // 4) - 1 + 2 * len(cut(width, 8).groups) - 1
+        assert signs.shape[1] == width + (chunks if by is ops.sign_by_tables else 2 * len(strings(width, 8).chunks) - 1)
+        z_scores = np.concatenate([signs.sum(axis=0), (signs.T @ signs)[np.triu_indices(signs.shape[1], 1)]])
+        largest = np.abs(z_scores).max() / np.sqrt(count)
+        assert 2 * stats.norm.sf(largest) * z_scores.size > 1e-6
+
+
+@pytest.mark.parametrize(("by", "width"), [(ops.sign_by_tables, 5), (ops.sign_by_tables, 9), (ops.sign_by_strings, 9)])
+def test_all_that_a_comparison_opens_is_uniform_together(
+    by: Fixture, width: int, parties: int, simulate: Fixture
+) -> None:
+    """The joint law of all bits of all three rounds, by chi-square.  Rejects at p < 1e-6, on a fixed seed."""
+    opens: list[Any] = []
+    session = simulate(parties, 32, listener=lambda request, _, reply: opens.append((request.bits, reply.copy())))
+    for secret in (0, -1, 5, -(1 << (width - 1)) + 1):
+        x = session.share(np.full(60_000, secret), scale=0)
+        bits = opened_bits(lambda s, d: by(s, d, width=width, ring=8), session, x, opens)
+        cells = bits.astype(np.int64) @ (1 << np.arange(bits.shape[1]))
+        counts = np.bincount(cells, minlength=1 << bits.shape[1])
+        assert stats.chisquare(counts).pvalue > 1e-6

@@ -101,3 +101,27 @@ def test_accuracy_of_a_matrix_product(parties: int, simulate: Fixture, evaluate:
     x, y = on_grid(rng.uniform(-1, 1, (2, 64, 64)))
     z = evaluate(session, then_truncate(session, ops.matmul(session, session.share(x), session.share(y, owner=1))))
     assert np.abs(z - x @ y).max() < 2e-6
+
+
+@pytest.mark.parametrize("shape", [(1,), (7,), (3, 5), (2, 1, 4)])
+def test_an_outer_square_is_symmetric(
+    shape: tuple[int, ...], parties: int, simulate: Fixture, evaluate: Fixture
+) -> None:
+    """Its triangle is exact on words, and stands for the whole."""
+    session = simulate(parties)
+    x = np.random.default_rng(parties).integers(-(2**28), 2**28, shape)
+    triangle = session.run(ops.outer_square(session, session.share(x, scale=0)))
+    whole = evaluate(session, ops.truncate(session, ops.unpack(triangle, shape[-1]).rescale(3), 3))
+    assert (np.abs(whole - x[..., :, None] * x[..., None, :]) <= 1).all()
+    assert triangle.shape == (*shape[:-1], shape[-1] * (shape[-1] + 1) // 2)
+
+
+def test_a_packed_matrix_times_vectors(parties: int, simulate: Fixture, evaluate: Fixture) -> None:
+    """The lower triangle is never read."""
+    session, rng = simulate(parties), np.random.default_rng(parties)
+    table = rng.integers(-(2**20), 2**20, (2, 3, 5, 4))
+    x = rng.integers(-(2**20), 2**20, (2, 6, 4))
+    packed = ops.pack(session.share(table, scale=0))
+    found = evaluate(session, ops.einsum(session, "sym:raij,rbj->rbai", packed, session.share(x, owner=1, scale=0)))
+    table[..., :4, :] = np.triu(table[..., :4, :]) + np.triu(table[..., :4, :], 1).swapaxes(-1, -2)
+    assert (found == np.einsum("raij,rbj->rbai", table, x)).all()

@@ -11,13 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpc import Session, ops
+from mpc.chunks import cut
 from mpc.ops import Compare
 from mpc.share import Share
+from mpc.strings import strings
 
 Fixture = Callable[..., Any]
 WIDTHS = (8, 16, 33, 48, 60, 64)
 PAIRS = 60_000  # for each of 6 widths and 3 numbers of parties: 1.08 million in all
-CHUNK = 20_000  # tables take 704 bytes an element and party
+CHUNK = 20_000
 
 
 def words_share(session: Session, words: np.ndarray) -> Share:
@@ -53,14 +55,65 @@ def test_both_ways_agree_with_plaintext(width: int, parties: int, simulate: Fixt
         assert (evaluate(session, ops.sign_by_circuit(session, d, width=width)) == smaller).all()
 
 
+def edges(width: int) -> np.ndarray:
+    """Small numbers, powers of 2 and their neighbours, and both ends of the range."""
+    top = (1 << (width - 1)) - 1
+    powers = np.array([step + (1 << k) for k in range(width - 1) for step in (-1, 0, 1)])
+    every = np.concatenate([np.arange(0, min(top, 300) + 1), powers[powers <= top], [top, top - 1]])
+    return np.unique(np.concatenate([every, -every]))
+
+
 @pytest.mark.parametrize("how", Compare)
 @pytest.mark.parametrize("width", [2, 3, 7, 9, 10, 15, 17, 18, 24, 25, 31, 32, 34, 41, 57, 63])
 def test_other_widths(width: int, how: Compare, parties: int, simulate: Fixture, evaluate: Fixture) -> None:
-    session = simulate(parties)
-    top = (1 << (width - 1)) - 1
-    d = np.unique(np.concatenate([np.arange(-min(top, 300), min(top, 300) + 1), [top, -top, top - 1, 1 - top]]))
+    session, d = simulate(parties), edges(width)
     result = evaluate(session, ops.is_negative(session, words_share(session, d), width=width, how=how))
     assert (result == (d < 0)).all()
+
+
+@pytest.mark.parametrize("by", [ops.sign_by_tables, ops.sign_by_strings])
+@pytest.mark.parametrize("ring", [8, 16, 64])
+def test_every_width(by: Fixture, ring: int, parties: int, simulate: Fixture, evaluate: Fixture) -> None:
+    """Edges, ties and numbers of every size, with what a width does not look at set to anything."""
+    session, rng = simulate(parties), np.random.default_rng(ring)
+    for width in range(2, 65):
+        d = edges(width)
+        d = np.concatenate([d, rng.integers(d[0], d[-1], 100, endpoint=True) >> rng.integers(0, width, 100)])
+        above = rng.integers(0, 1 << (64 - width), d.size, np.uint64) if width < 64 else np.zeros(d.size, np.uint64)
+        words = d.view(np.uint64) + (above << np.uint64(width % 64))
+        sign = by(session, words_share(session, words), width=width, ring=ring)
+        assert (evaluate(session, sign) == (d < 0)).all(), width
+
+
+def test_the_groups_of_every_width() -> None:
+    """All chunks are in a group, no width deals more than a wider one by much, and the sizes are those of the book."""
+    for width in range(2, 65):
+        for ring in (8, 16, 64):
+            found = cut(width, ring)
+            assert found.chunks == -(-(width - 1) // 4) and 1 <= len(found.groups) <= 3
+            assert found.dealt_bytes <= cut(64, ring).dealt_bytes
+    assert [cut(w, 8).dealt_bytes for w in (64, 54, 51, 43, 32, 16)] == [61, 51, 45, 41, 25, 12]
+    assert [cut(w, 16).dealt_bytes for w in (64, 54, 51, 43, 32, 16)] == [72, 62, 56, 48, 30, 14]
+    assert [cut(w, 64).dealt_bytes for w in (64, 54, 51, 43, 32, 16)] == [138, 108, 94, 78, 60, 26]
+
+
+def test_the_chunks_of_every_width() -> None:
+    """All bits are in a chunk, and the sizes are those of the book."""
+    for width in range(2, 65):
+        for ring in (8, 16, 64):
+            assert sum(strings(width, ring).chunks) == width - 1 and len(strings(width, ring).chunks) <= 8
+    assert [strings(w, 8).dealt_bytes for w in (64, 54, 51, 43, 32, 16)] == [623, 367, 319, 191, 95, 23]
+    assert [strings(w, 64).dealt_bytes for w in (64, 54, 51, 43, 32, 16)] == [1912, 1112, 1016, 600, 296, 88]
+
+
+@pytest.mark.parametrize("ring", [8, 16])
+def test_a_bit_is_lifted(ring: int, parties: int, simulate: Fixture, evaluate: Fixture) -> None:
+    """The sum of the shares of a bit wraps, and shares of every kind occur."""
+    session, d = simulate(parties), np.arange(-300, 300)
+    bit = session.run(ops.is_negative(session, words_share(session, d), width=20, ring=ring))
+    assert bit.ring == ring and (bit.words.sum(axis=0, dtype=np.uint64) >> np.uint64(ring)).any()
+    lifted = session.run(ops.lift(session, bit))
+    assert lifted.ring == 64 and (evaluate(session, ops.product(session, lifted, lifted)) == (d < 0)).all()
 
 
 @pytest.mark.parametrize("how", Compare)

@@ -12,7 +12,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpc import RangeError, ring
+from mpc import RangeError, ops, ring
 
 Fixture = Callable[..., Any]
 SEED = np.random.default_rng(3)
@@ -71,6 +71,19 @@ def test_local_bits(name: str, parties: int, simulate: Fixture, reveal: Fixture)
     session = simulate(parties)
     x, y = (session.share_bits(v, owner=i, width=13) for i, v in enumerate((BITS_X, BITS_Y)))
     assert reveal(LOCAL_BITS[name](x, y)).tolist() == LOCAL_BITS[name](BITS_X, BITS_Y).tolist()
+
+
+@pytest.mark.parametrize("rows", [X, X[0], X[:, :0]], ids=["matrix", "one row", "nothing"])
+def test_a_public_matrix_maps_a_vector(rows: np.ndarray, parties: int, simulate: Fixture, reveal: Fixture) -> None:
+    session = simulate(parties)
+    x = session.share(Y[0, : rows.shape[-1]], owner=parties - 1, scale=15)
+    result = x.mapped(rows, bits=12)
+    assert result.scale == 27 and result.shape == rows.shape[:-1] and session.round == 0
+    assert reveal(result) == pytest.approx(rows @ Y[0, : rows.shape[-1]], abs=0)
+    with pytest.raises(RangeError, match="truncate first"):
+        x.mapped(rows, bits=48)
+    with pytest.raises(TypeError, match="maps a vector"):
+        session.share(X).mapped(rows, bits=12)
 
 
 def test_scales_travel(simulate: Fixture, reveal: Fixture) -> None:
@@ -190,3 +203,22 @@ def test_a_diagonal_needs_two_axes(parties: int, simulate: Fixture, reveal: Fixt
     assert share.diagonal().scale == share.scale
     with pytest.raises(TypeError, match="no diagonal"):
         share[0, 0].diagonal()
+
+
+@pytest.mark.parametrize("bits", [8, 16])
+def test_a_share_of_a_narrow_ring(bits: int, parties: int, simulate: Fixture, reveal: Fixture) -> None:
+    """The same local arithmetic, mod 2^bits, on signed numbers."""
+    session = simulate(parties)
+    x, y = np.array([[3, -1, 100], [-7, 0, 27]]), np.array([5, -2, 1])
+    a, b = (session.share(v, owner=parties - 1, scale=0).mod(bits) for v in (x, y))
+    cases = {
+        "plus": (a + b, x + y), "minus": (a - b, x - y), "negative": (-a, -x), "public": (4 - a, 4 - x),
+        "times": (a * -3, x * -3), "times rows": (a * np.array([1, 2, 0]), x * [1, 2, 0]), "row": (a[1], x[1]),
+        "sum": (a.sum(axis=0), x.sum(axis=0)), "running": (a.cumsum(axis=1), x.cumsum(axis=1)), "T": (a.T, x.T),
+        "joined": (ops.concat([a, a]), np.concatenate([x, x])), "flat": (a.reshape(6), x.reshape(6)),
+    }  # fmt: skip
+    for what, (share, clear) in cases.items():
+        assert share.words.dtype == f"u{bits // 8}" and share.ring == bits
+        wrapped = (clear + (1 << bits - 1)) % (1 << bits) - (1 << bits - 1)
+        assert (reveal(share) == wrapped).all(), what
+    assert session.ledger

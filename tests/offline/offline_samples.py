@@ -18,6 +18,7 @@ from mpc.correlations import (
     ProductMask,
     SharedBits,
     SignBits,
+    SignStrings,
     SignTables,
     SquareMask,
     TruncationMask,
@@ -25,7 +26,7 @@ from mpc.correlations import (
     WrapMask,
 )
 from mpc.curves import Exponential, InverseSquareRoot, Reciprocal, SquareRoot, Table, indicator
-from mpc.ring import MATMUL, MULTIPLY, Bilinear
+from mpc.ring import MATMUL, MULTIPLY, TRIANGLE, Bilinear
 
 CUBES = Table(np.arange(16, dtype=np.uint64) ** 3)
 RECIPROCAL = LineMask((), Reciprocal(1.0), 9, 30, 9, 4, 1 << 9)
@@ -47,7 +48,11 @@ SHAPED: list[Correlation] = [
         LookupMask(shape, CUBES),
         LookupMask(shape, indicator(7, 8)),
         LineMask(shape, Reciprocal(1.0), 9, 30, 9, 4, 1 << 9),
-        *(SignTables(shape, width) for width in (8, 32, 33, 34, 63, 64)),
+        *(SignTables(shape, width, 8) for width in (2, 8, 33, 51, 64)),
+        *(SignTables(shape, width, 16) for width in (5, 43)),
+        *(SignTables(shape, width, 64) for width in (8, 32, 34, 54)),
+        *(SignStrings(shape, width, 8) for width in (2, 9, 51)),
+        *(SignStrings(shape, width, ring) for width, ring in ((5, 64), (33, 16))),
         *(SignBits(shape, width) for width in (8, 33, 60, 64)),
         BitMask(shape),
         SharedBits(shape, 1),
@@ -68,6 +73,8 @@ ITEMS: list[Correlation] = [
     ProductMask(Bilinear("a,abc->bc"), (3,), (3, 2, 2)),
     AndMask((3, 1), (2,), 20),
     SquareMask((0,)),
+    SquareMask((2, 3), TRIANGLE),
+    ProductMask(Bilinear("sym:ij,j->i"), (7,), (2,)),
     LineMask((2,), Exponential(-1.0), 9, 30, 10, 4, 1 << 10),
     LineMask((2,), SquareRoot(0.25), 9, 30, 9, 4, 1 << 9),
     LineMask((2,), InverseSquareRoot(1.0), 9, 30, 9, 4, 1 << 9),

@@ -34,6 +34,7 @@ from mpc.correlations import (
     ProductMask,
     SharedBits,
     SignBits,
+    SignStrings,
     SignTables,
     SquareMask,
     TruncationMask,
@@ -79,6 +80,11 @@ def product(spec: str, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Any of the bilinear maps as a plain sum over all indices."""
     if spec == "":
         return np.asarray(a * b)
+    if spec == "^":
+        pairs = [(i, j) for i in range(a.shape[-1]) for j in range(i, a.shape[-1])]
+        return np.stack([a[..., i] * b[..., j] for i, j in pairs], axis=-1)
+    if spec.startswith("sym:"):  # of 2 columns
+        spec, a = spec[4:], np.array([a[[0, 1]], a[[1, 2]], *a[3:].reshape(-1, 2)])
     if spec == "@":
         left, right = "xyz"[3 - a.ndim :], "zw"[: b.ndim]
         spec = f"{left},{right}->{left[:-1]}{right[1:]}"
@@ -96,19 +102,62 @@ def bytes_of(value: int, count: int) -> list[int]:
     return [(value >> (8 * k)) & 255 for k in range(count)]
 
 
-def check_sign_tables(item: SignTables, r: int, chunks: np.ndarray, groups: np.ndarray, last: np.ndarray) -> None:
-    """Play the three look-ups on opened values around r and far from it."""
-    low = (1 << (item.width - 1)) - 1
+def truth(item: SignTables, z: int, r: int) -> tuple[list[int], list[int]]:
+    """(equal, less) of each group's chunks, from integers; the pairs of bits of all chunks, lowest first."""
+    pairs, verdicts, at = [], [], 0
+    for chunk in range(item.cut.chunks):
+        z_k, r_k = ((v % (1 << (item.width - 1))) >> 4 * chunk & 15 for v in (z, r))
+        pairs += [int(z_k <= r_k), int(z_k < r_k)]
+    for size in item.cut.groups:
+        z_g, r_g = ((v % (1 << (item.width - 1))) >> at & ((1 << 4 * size) - 1) for v in (z, r))
+        verdicts += [int(z_g == r_g), int(z_g < r_g)]
+        at += 4 * size
+    return pairs, verdicts
+
+
+def check_sign_tables(item: SignTables, r: int, masks: int, chunks: np.ndarray, *words: int, last: np.ndarray) -> None:
+    """Play the three levels around r and far from it; what is opened is what integers say, under its own mask."""
+    cut, low = item.cut, (1 << (item.width - 1)) - 1
+    assert [*chunks] == [(2 << (((r & low) >> 4 * k) & 15)) - 1 for k in range(cut.chunks)]
+    own = [(masks >> bit) & 1 for bit in range(cut.pair_bits + cut.verdict_bits)]
     near = [r, r + 1, r - 1, r ^ 1 << (item.width - 2), 0, low, low + 1, r ^ (r >> 3), 0x0123456789ABCDEF]
     for z in (value % (1 << item.width) for value in near):
-        pairs = []
-        for g in range(item.group_count):
-            index = 0
-            for k, byte in enumerate(bytes_of(z & low, 8)[4 * g : 4 * g + 4]):
-                index |= chunks[g, byte] & (3 << (2 * k))
-            pairs.append((groups[index & 127] >> (4 * (index >> 7))) & 15)
-        opened = pairs[0] & 1 if item.group_count == 1 else (pairs[0] & 1) | (pairs[1] & 6)
-        assert last[opened] == (r >> (item.width - 1)) ^ int((z & low) < (r & low))
+        pairs, verdicts = truth(item, z, r)
+        opened = sum((bit ^ mask) << i for i, (bit, mask) in enumerate(zip(pairs[1:], own)))
+        at = cut.entries(np.array([opened], np.uint64))
+        found = []
+        for place in range(len(cut.groups)):
+            for kind in (0, 1):
+                chosen = [int(table[kind, at[place, 0]]) for table in cut.selections]
+                found.append(sum((a & b).bit_count() for a, b in zip(chosen, (masks, *words), strict=True)) % 2)
+        count = len(cut.groups)
+        order = [*range(2, 2 * count, 2), *range(1, 2 * count, 2)]  # equal of all but the lowest, less of all
+        assert [found[i] for i in order] == [verdicts[i] ^ m for i, m in zip(order, own[cut.pair_bits :], strict=True)]
+        top = z >> (item.width - 1)
+        entry = sum(found[i] << bit for bit, i in enumerate(order)) | top << cut.verdict_bits
+        total = sum(int(entry_) * int(n) for entry_, n in zip(last, cut.readout[:, entry], strict=True)) + top
+        assert total % (1 << item.ring) == (((z - r) % (1 << item.width)) >> (item.width - 1))
+
+
+def check_sign_strings(item: SignStrings, r: int, masks: int, strings: np.ndarray, last: np.ndarray) -> None:
+    """Every string is a thermometer; the last tables at every place around r give the sign under the masks."""
+    cut, at = item.cut, 0
+    low = (1 << (item.width - 1)) - 1
+    bits = [int(octet) >> k & 1 for octet in strings for k in range(8)]
+    for chunk, size in enumerate(cut.chunks):
+        r_k = (r & low) >> sum(cut.chunks[:chunk]) & ((1 << size) - 1)
+        assert bits[at : at + (1 << size)] == [1] * (r_k + 1) + [0] * ((1 << size) - r_k - 1)
+        at += max(8, 1 << size)
+    near = (r, r + 1, r - 1, 0, low, low + 1, r ^ (r >> 3), 0x0123456789ABCDEF)
+    for z in (value % (1 << item.width) for value in near):
+        equal, less, shift = [], [], 0
+        for size in cut.chunks:
+            z_k, r_k = ((v & low) >> shift & ((1 << size) - 1) for v in (z, r))
+            equal, less, shift = [*equal, int(z_k == r_k)], [*less, int(z_k < r_k)], shift + size
+        opened = sum(bit << i for i, bit in enumerate([*equal[1:], *less])) ^ masks
+        places, counts = (part[:, 0].tolist() for part in cut.readout(np.array([opened], np.uint16)))
+        t = sum(int(last[place]) * count for place, count in zip(places, counts, strict=True)) % (1 << item.ring)
+        assert t == (r >> (item.width - 1)) ^ int((z & low) < (r & low))
 
 
 def check_equal_tables(item: EqualTables, r: int, chunks: np.ndarray, last: np.ndarray) -> None:
@@ -159,7 +208,7 @@ def check(item: Correlation, rows: tuple[np.ndarray, ...], clear: list[np.ndarra
         assert (c == product(item.op.spec, a, b) % TOP).all()
     elif isinstance(item, SquareMask):
         a, c = clear
-        assert (c == a * a % TOP).all()
+        assert (c == product(item.op.spec, a, a) % TOP).all()
     elif isinstance(item, AndMask):
         a, b, c = clear
         assert (c == (a & b)).all()
@@ -182,7 +231,13 @@ def check(item: Correlation, rows: tuple[np.ndarray, ...], clear: list[np.ndarra
             check_line(item, clear[0][at], clear[1][at])
     elif isinstance(item, SignTables):
         for at in each:
-            check_sign_tables(item, clear[0][at], *(part[at] for part in clear[1:]))
+            r, masks, chunks, *words, last = clear
+            column = (slice(None), *at)
+            one = [r[at], masks[at], chunks[column], *(word[at] for word in words)]
+            check_sign_tables(item, *one, last=last[column])
+    elif isinstance(item, SignStrings):
+        for at in each:
+            check_sign_strings(item, *(part[at] for part in clear))
     elif isinstance(item, SignBits):
         r, low, top = clear
         for at in each:
@@ -231,7 +286,7 @@ def test_the_dealt_fields_are_the_function_promised(item: Correlation, parties: 
         check(item, rows, joined(item, rows))
 
 
-@pytest.mark.parametrize("item", [TruncationMask((3,), 20), LookupMask((3,), CUBES), SignTables((), 64)], ids=name)
+@pytest.mark.parametrize("item", [TruncationMask((3,), 20), LookupMask((3,), CUBES), SignTables((), 64, 8)], ids=name)
 def test_the_oracle_sees_a_wrong_bit(item: Correlation) -> None:
     rows = dealer(2).draw(item)
     rows[1].reshape(2, -1)[0] ^= 1
@@ -291,7 +346,8 @@ LOPSIDED = [  # clear values far from uniform, so that a leak would show
     Permutation((100, 8)),
     ChoiceNoise((100, 8), 0.5, 16),
     LookupMask((50,), CUBES),
-    SignTables((4,), 60),
+    SignTables((100,), 60, 8),
+    SignStrings((10,), 60, 8),
     EqualTables((6,), 30),
     TruncationMask((800,), 20),
     SharedBits((40,), 20),
@@ -466,14 +522,11 @@ def test_a_dealer_that_goes_on_deals_the_coins_of_later_blocks(first: int) -> No
     assert all((plain.make(mask) == shifted.make(mask)).all() for mask in MASKS)
 
 
-@pytest.mark.parametrize("item", [SignTables((3000,), 60), EqualTables((3000,), 30)], ids=name)
-def test_what_is_opened_between_tables_is_masked(item: Correlation) -> None:
+def test_what_is_opened_between_tables_of_equality_is_masked() -> None:
     """One fixed entry of each table, over many items: uniform bits, at 1 - 1e-4."""
-    chunks = joined(item, dealer(2, seed=9).draw(item))[1]
-    entries = chunks.reshape(3000, -1, 256)[:, 0, 77].astype(int)
-    used = 0xFF if isinstance(item, SignTables) else 0x0F
-    counts = np.bincount(entries & used, minlength=used + 1)
-    assert stats.chisquare(counts).pvalue > 1e-4
+    item = EqualTables((3000,), 30)
+    entries = joined(item, dealer(2, seed=9).draw(item))[1][:, 77].astype(int)
+    assert stats.chisquare(np.bincount(entries & 0x0F, minlength=16)).pvalue > 1e-4
 
 
 @given(st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1), st.sampled_from(N), st.integers(0, len(SHAPED) - 1))

@@ -102,7 +102,7 @@ def test_another_program_than_planned_names_both_items(homes: list[Path]) -> Non
 
     for error in over_tcp(sources(homes), program):
         assert isinstance(error, OutOfMaterial)
-        assert "SquareMask(shape=(2,))" in str(error) and "ProductMask(op=elementwise" in str(error)
+        assert "SquareMask(shape=(2,), op=elementwise)" in str(error) and "ProductMask(op=elementwise" in str(error)
         assert "'step'" in str(error) and "deal again" in str(error)
 
 

@@ -27,7 +27,7 @@ from mpc.net.channel import Channel, await_parties, call_dealer, listen
 from mpc.net.frames import DEALER_NODE
 from mpc.session import Session
 from offline import InProcessDealer, Plan, Store, StoreSource, StreamSource, deal, serve
-from tests.parties.threads import KEYS
+from tests.parties.threads import KEYS, side_by_side
 
 HELLO_BYTES = 16 + 16 + 16 + 8 + 8 + 2 + 2
 FIRST, SECOND = step_plan(2).items
@@ -60,7 +60,7 @@ class Dealer:
 
     def _run(self) -> None:
         try:
-            self.channels = await_parties(self.plan.parties, self.listener, KEYS[DEALER_NODE], timeout=10)
+            self.channels = dict(await_parties(self.plan.parties, self.listener, KEYS[DEALER_NODE], timeout=10))
             for party, channel in self.channels.items():
                 channel.send = self._noting(party, channel.send)  # type: ignore[method-assign]
             serve(self.plan, self.channels, blocks=self.blocks, block_steps=self.block_steps, progress=self._progress)
@@ -435,13 +435,33 @@ def test_a_dealer_needs_all_parties_and_something_to_deal() -> None:
         serve(Plan("idle", 2, ()), {p: ours for p, (ours, _, _) in enumerate(ends)}, blocks=1)
 
 
+def test_a_party_is_greeted_though_another_has_not_called() -> None:
+    """So it goes on to where the parties meet, and misses the other there: the dealer is not to blame."""
+    plan, greeted = step_plan(2), threading.Event()
+
+    def party() -> int:
+        source = StreamSource(plan, call_dealer(1, address, KEYS[1], 20), party=1, timeout=20)
+        greeted.set()
+        return source.party
+
+    def calling() -> Iterator[tuple[int, Channel]]:
+        yield next(await_parties(2, listener, KEYS[DEALER_NODE], timeout=20))
+        raise PeerLost("party 0 did not call", peer=0) if greeted.wait(20) else ConfigError("party 1 waits in vain")
+
+    with listen() as listener:
+        address = listener.getsockname()
+        dealer, one = side_by_side(lambda: serve(plan, calling(), blocks=1), party)
+    assert isinstance(dealer.error, PeerLost), dealer.error
+    assert one.value == 1
+
+
 def test_nobody_waits_for_a_dealer_that_is_not_there() -> None:
     with listen() as closed:
         address = closed.getsockname()
     with pytest.raises(PeerLost, match=rf"the dealer.* at 127.0.0.1:{address[1]} did not answer: is it started"):
         call_dealer(0, address, KEYS[0], timeout=0.1)
     with listen() as listener, pytest.raises(PeerLost, match="did not call"):
-        await_parties(2, listener, KEYS[DEALER_NODE], timeout=0.1)
+        dict(await_parties(2, listener, KEYS[DEALER_NODE], timeout=0.1))
 
 
 def test_keys_are_not_shown_and_not_pickled() -> None:

@@ -21,7 +21,7 @@ from protocols.linucb_ds.mpc.clients import customer as linucb_customer
 from protocols.linucb_ds.mpc.clients import owner
 from protocols.linucb_ds.mpc.settings import Settings as LinUCBSettings
 from protocols.ppcb.clients import payer, puller
-from protocols.ppcb.library.calls import Hear, Say, payer_client, puller_client
+from protocols.ppcb.library.rounds import Hear, Say, payer_client, puller_client
 from protocols.run.desk import MemoryDesk, World
 from protocols.samba.mpc.clients import customer as samba_customer
 from protocols.samba.mpc.clients import host

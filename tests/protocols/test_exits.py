@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 
@@ -11,10 +12,12 @@ import pytest
 from mpc.errors import ConfigError
 from mpc.lifeline import lifeline
 from protocols.run.exits import exit_codes
+from tests.parties.processes import DEAF
 
 from .harness import LIMIT, ROOT
 
 Output = pytest.CaptureFixture[str]
+_SMALLER = "choose smaller sizes, such as fewer arms, dimensions or steps"
 
 
 @pytest.mark.parametrize(
@@ -24,6 +27,7 @@ Output = pytest.CaptureFixture[str]
         (KeyError("mine"), 2, "error: 'mine'\n"),
         (FileNotFoundError(2, "No such file or directory", "a/b"), 2, "error: a/b: No such file or directory: move\n"),
         (OSError("full"), 2, "error: full: move\n"),
+        (MemoryError(), 2, f"error: there is not the memory for this: {_SMALLER}\n"),
         (KeyboardInterrupt(), 130, "stopped here\n"),
         (BrokenPipeError(), 0, ""),
     ],
@@ -35,31 +39,57 @@ def test_an_end_has_a_code_and_a_line(error: BaseException, code: int, said: str
     assert capsys.readouterr().err == said
 
 
+def test_ctrl_c_on_the_way_out_says_nothing_more(capsys: Output) -> None:
+    with pytest.raises(SystemExit) as end, exit_codes():
+        try:
+            raise SystemExit(3)
+        finally:
+            raise KeyboardInterrupt
+    assert end.value.code == 3
+    assert capsys.readouterr().err == ""
+
+
 def test_what_is_nobodys_mistake_is_not_hidden() -> None:
     with pytest.raises(ValueError, match="ours"), exit_codes():
         raise ValueError("ours")
 
 
-def test_a_command_that_is_still_loading_ends_with_its_launcher() -> None:
+_WAITS = """
+import argparse, runpy, sys, time
+def wait(*_, **__):
+    print('waits', flush=True)
+    time.sleep(1000)
+"""
+_MOMENTS = {
+    "loading": """
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        return wait() if name == 'protocols.cli' else None
+sys.meta_path.insert(0, Finder())
+""",
+    "making its options": "argparse.ArgumentParser.add_subparsers = wait\n",
+}
+
+
+@pytest.mark.parametrize("moment", _MOMENTS)
+@pytest.mark.parametrize(("ctrl_c", "code", "said"), [(False, 1, ""), (True, 130, "stopped\n")])
+def test_a_command_that_does_nothing_yet_ends_with_its_launcher_and_of_ctrl_c(
+    ctrl_c: bool, code: int, said: str, moment: str
+) -> None:  # fmt: skip
     """A dealer beside a run is such a command, and loads for seconds on a busy machine."""
-    loads_for_ever = (
-        "import runpy, sys, time\n"
-        "class Finder:\n"
-        "    def find_spec(self, name, path=None, target=None):\n"
-        "        if name == 'protocols.cli':\n"
-        "            print('loading', flush=True)\n"
-        "            time.sleep(1000)\n"
-        "sys.meta_path.insert(0, Finder())\n"
-        "runpy.run_module('protocols', run_name='__main__')\n"
-    )
+    waits = f"{_WAITS}{_MOMENTS[moment]}runpy.run_module('protocols', run_name='__main__')\n"
     with lifeline() as (held, tied):
         process = subprocess.Popen(
-            [sys.executable, "-c", loads_for_ever], env={**os.environ, **tied}, pass_fds=[held], cwd=ROOT,
-            stdout=subprocess.PIPE, text=True,
+            [*DEAF, sys.executable, "-c", waits], env={**os.environ, **tied}, pass_fds=[held], cwd=ROOT,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
-        assert process.stdout is not None and process.stdout.readline() == "loading\n"
+        assert process.stdout is not None and process.stdout.readline() == "waits\n"
+        if ctrl_c:
+            process.send_signal(signal.SIGINT)
+            process.wait(LIMIT)
     try:
-        assert process.wait(LIMIT) == 1
+        assert process.wait(LIMIT) == code
     finally:
         process.kill()
-        process.communicate()
+        _, complained = process.communicate()
+    assert complained == said

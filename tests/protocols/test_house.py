@@ -30,8 +30,6 @@ OPTIONS = {
     "--session", "--mode",
 }  # fmt: skip
 MACHINERY = {"subprocess", "multiprocessing", "signal", "tempfile", "fcntl"}
-LIBRARY = ROOT / "protocols/ppcb/library"  # a bandit that is called, not run: it hosts sessions of its own
-CLASSIC_KEPT = ROOT / "protocols/samba/classic/checkpoints.py"  # what an owner of the published protocol goes on from
 
 
 def parsed(path: Path) -> ast.Module:

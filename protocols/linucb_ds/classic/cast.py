@@ -16,13 +16,11 @@ import numpy as np
 
 from bandits.coins import Noise
 from bandits.fixed_point import Scales
-from bandits.linear_problem import Exploration, LinearProblem, ProblemError
-from bandits.oful import Confidence
-from bandits.spectral import SpectralConfidence
-from mpc.errors import ConfigError
+from bandits.linear_problem import LinearProblem, ProblemError
 
 from ...published.drive import Play, Watch
 from ...published.participant import Cast, Published
+from ..constants import as_json, from_json
 from .messages import Role
 from .roles import Outcome, comparator, data_customer, data_owner, puller
 
@@ -39,13 +37,12 @@ def cast_of(
 ) -> Cast:
     """To each its own; DO and DC have nothing to say to each other."""
     common = {"bits": bits, "insecure": insecure}
-    kind = "spectralucb" if isinstance(problem.exploration, SpectralConfidence) else "linucb"
     own: dict[Role, dict[str, Any]] = {
         Role.P: {"seed": seed, "noise": noise.value},
         Role.COMP: {},
         Role.DO: {
-            "arms": problem.arms.tolist(), "theta": problem.theta.tolist(), "kind": kind,
-            "constants": _constants(problem.exploration), "scales": asdict(scales),
+            "arms": problem.arms.tolist(), "theta": problem.theta.tolist(), **as_json(problem.exploration),
+            "scales": asdict(scales),
         },
         Role.DC: {"budget": budget},
     }  # fmt: skip
@@ -63,19 +60,8 @@ def play_of(
         return comparator(bits, insecure=insecure, seen=seen)
     if role is Role.P:
         return puller(given["seed"], bits, noise=Noise(given["noise"]), watch=watch)
-    constants = dict(given["constants"])
-    if given["kind"] == "spectralucb":
-        constants["eigenvalues"] = tuple(constants["eigenvalues"])
-    exploration = (SpectralConfidence if given["kind"] == "spectralucb" else Confidence)(**constants)
-    problem = LinearProblem(np.array(given["arms"]), np.array(given["theta"]), exploration)
+    problem = LinearProblem(np.array(given["arms"]), np.array(given["theta"]), from_json(given))
     return data_owner(problem, Scales(**given["scales"]), bits)
-
-
-def _constants(exploration: Exploration) -> dict[str, Any]:
-    """A policy's public constants by name."""
-    if not isinstance(exploration, Confidence | SpectralConfidence):
-        raise ConfigError(f"constants of LinUCB or SpectralUCB are wanted, not {type(exploration).__name__}")
-    return asdict(exploration)
 
 
 PUBLISHED = Published(f"{__name__}:PUBLISHED", "linucb-ds", Outcome, ProblemError, play_of)

@@ -1,10 +1,11 @@
-"""What the four participants send each other, as bytes of fixed sizes.  Knows layouts and keys; no protocol.
+"""What the four participants send each other, as bytes of sizes that are public.  Knows layouts and keys; no protocol.
 
 head: magic, version, kind, fingerprint of the key that ciphertexts belong to (or zeros), length of the rest
 """
 
 from __future__ import annotations
 
+import json
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,20 +14,17 @@ from enum import Enum, IntEnum
 import numpy as np
 
 from bandits.fixed_point import Scales, int64, reals
-from bandits.linear_problem import Exploration, ProblemError
-from bandits.oful import Confidence
-from bandits.spectral import SpectralConfidence
+from bandits.linear_problem import Exploration
 from mpc.errors import ConfigError, Desync
 
 from ...published.frame import Frame, Message
 from ...published.paillier import Integer, PublicKey
+from ..constants import as_json, from_json
 
 _NO_KEY = bytes(8)
-_SHAPE = struct.Struct("<IIBBBB")
-_CONSTANTS = struct.Struct("<5d")
+_SHAPE = struct.Struct("<IIBBBI")
 _COUNT = struct.Struct("<Q")
 _RANGES = struct.Struct("<IH")
-_LINUCB, _SPECTRAL = 0, 1
 
 
 class Role(str, Enum):
@@ -113,42 +111,24 @@ class PublicProblem:
 
 
 def pack_problem(problem: PublicProblem) -> bytes:
-    """Shape, scales, constants, arms."""
-    scales, exploration = problem.scales, problem.exploration
-    if isinstance(exploration, Confidence):
-        kind, last = _LINUCB, (exploration.theta_norm, exploration.arm_norm)
-        eigenvalues: tuple[float, ...] = ()
-    elif isinstance(exploration, SpectralConfidence):
-        kind, last = _SPECTRAL, (exploration.theta_norm, exploration.smoothness)
-        eigenvalues = exploration.eigenvalues
-    else:
-        raise ConfigError(f"constants of LinUCB or SpectralUCB are wanted, not {type(exploration).__name__}")
-    shape = _SHAPE.pack(*problem.arms.shape, kind, scales.arm, scales.theta, scales.map)
-    constants = _CONSTANTS.pack(exploration.gamma, exploration.delta, exploration.noise, *last)
-    more = np.array(eigenvalues, "<f8").tobytes()
-    return pack(Kind.PROBLEM, shape + constants + more + int64(problem.arms).astype("<i8").tobytes())
+    """Shape, scales, constants as JSON, arms."""
+    scales, constants = problem.scales, json.dumps(as_json(problem.exploration)).encode()
+    shape = _SHAPE.pack(*problem.arms.shape, scales.arm, scales.theta, scales.map, len(constants))
+    return pack(Kind.PROBLEM, shape + constants + int64(problem.arms).astype("<i8").tobytes())
 
 
 def problem_of(message: Message) -> PublicProblem:
     """What `pack_problem` packed; constants and arms are checked as their owner checked them."""
     raw = message.rest
-    start = _SHAPE.size + _CONSTANTS.size
-    if len(raw) < start:
+    if len(raw) < _SHAPE.size:
         raise Desync(f"{message.sender} sent {len(raw)} bytes of PROBLEM: the message is truncated")
-    count, dim, kind, *bits = _SHAPE.unpack_from(raw)
-    gamma, delta, noise, theta_norm, other = _CONSTANTS.unpack_from(raw, _SHAPE.size)
-    nodes = dim if kind == _SPECTRAL else 0
-    message.exactly(start + 8 * (nodes + count * dim), f"{count} arms of {dim} dimensions")
-    eigenvalues = tuple(np.frombuffer(raw, "<f8", nodes, start).tolist())
-    arms = np.frombuffer(raw, "<i8", count * dim, start + 8 * nodes).astype(object).reshape(count, dim)
+    count, dim, *bits, length = _SHAPE.unpack_from(raw)
+    start = _SHAPE.size + length
+    message.exactly(start + 8 * count * dim, f"{count} arms of {dim} dimensions")
+    arms = np.frombuffer(raw, "<i8", count * dim, start).astype(object).reshape(count, dim)
     try:
-        exploration: Exploration = (
-            SpectralConfidence(eigenvalues, gamma, delta, noise, other, theta_norm)
-            if kind == _SPECTRAL
-            else Confidence(gamma, delta, noise, theta_norm, other)
-        )
-        return PublicProblem(arms, exploration, Scales(*bits))
-    except ProblemError as error:
+        return PublicProblem(arms, from_json(json.loads(raw[_SHAPE.size : start])), Scales(*bits))
+    except (ValueError, TypeError, KeyError) as error:
         raise ConfigError(f"{message.sender} sent a problem that cannot be played: {error}") from error
 
 

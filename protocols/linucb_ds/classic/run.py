@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from bandits.coins import Coins, Noise
 from bandits.fixed_point import FixedRun, Scales, play_fixed
@@ -12,10 +13,10 @@ from mpc.errors import ConfigError
 from mpc.ledger import Ledger
 from mpc.net.transport import DEFAULT_TIMEOUT
 
-from ...published.drive import PREPARATION, STEPS, Times, Watch, in_one_process
+from ...published.drive import PREPARATION, STEPS, Times, Watch
 from ...published.outcome import whole_ledger
 from ...published.paillier import KEY_BITS, Counts, check_bits, require_packages
-from ...published.participant import launched
+from ...published.participant import launched, played_here
 from .cast import PUBLISHED, cast_of, play_of
 from .messages import Role
 from .roles import Outcome
@@ -105,8 +106,7 @@ def play_classic(
         if processes:
             outcomes, parts = launched(PUBLISHED, cast, watch=watch, timeout=timeout)
         else:
-            plays = {name: play_of(node, dict(cast.inputs[name]), watch, seen) for node, name in enumerate(cast.inputs)}
-            outcomes, parts = in_one_process(plays)
+            outcomes, parts = played_here(cast, partial(play_of, watch=watch, seen=seen))
     except ProblemError as error:
         raise ConfigError(str(error)) from error
     return ClassicRun(scales, bits, outcomes, parts, reference)

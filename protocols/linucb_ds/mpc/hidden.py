@@ -35,7 +35,6 @@ import numpy as np
 from mpc import ops
 from mpc.correlations import Correlation, Gaussian, UniformNumber
 from mpc.ops import Lines
-from mpc.ring import encode
 from mpc.rounds import Rounds, together
 from mpc.session import Session
 from mpc.share import Share
@@ -58,8 +57,7 @@ class HiddenState:
     def start(cls, session: Session, theta: Share, ranges: HiddenRanges) -> HiddenState:
         """Public but for p, which is a public map of [theta]; no message."""
         arms = len(ranges.arms)
-        coded = encode(ranges.arms, ranges.scales.arm)  # exact: the arms were rounded before
-        means = Share(session, np.einsum("ij,Pj->Pi", coded, theta.words), ranges.scales.reward)
+        means = theta.mapped(ranges.arms, bits=ranges.scales.arm)  # exact: the arms were rounded before
         ones = session.constant(np.ones(arms), ranges.root_bits)
         return cls(
             session.constant(ranges.gram, STATE_BITS), session.constant(np.zeros(arms), ranges.value_bits),

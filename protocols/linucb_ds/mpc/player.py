@@ -53,7 +53,7 @@ class ShownArms:
             pass_over_ending(session, settings)
             arm = session.run(choose(session, self._theta, self._map, settings))
         noise = float(self._noise[self.done])
-        self._total = self._total + reward_of(session, self._theta, arm, noise, settings)
+        self._total = self._total + reward_of(self._theta, arm, noise, settings)
         self._pulled(arm)
 
     def finish(self) -> None:

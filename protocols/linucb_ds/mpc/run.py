@@ -111,7 +111,7 @@ class Outsourced(Program["Run"]):
         if known is not None and reference is not None:
             difference = first_difference(known, reference)
         arms = None if self.settings.hide else known
-        return Run(self.settings, self.parties, self.seed, arms, ended.left[CUSTOMER], reference, difference, ended)
+        return Run(self.settings, self.parties, arms, ended.left[CUSTOMER], reference, difference, ended)
 
     @property
     def purpose(self) -> tuple[str, str]:
@@ -166,7 +166,6 @@ class Run(Counted):
 
     settings: Settings
     parties: int
-    seed: int
     arms: list[int] | None
     word: int
     reference: Reference | None
@@ -190,7 +189,7 @@ class Run(Counted):
         end, pull = counted(ending), counted(self.ended.items[len(ending) :])
         return {
             **{name: draws * count + end[name] for name, count in pull.items()},
-            "rounds": self.cost.rounds, "client_messages": self.cost.client_hops,
+            "rounds": self.cost.rounds, "client_hops": self.cost.client_hops,
             "sent_bytes_per_party": self.cost.sent_bytes, "dealt_bytes": self.offline_bytes,
         }  # fmt: skip
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -15,23 +13,20 @@ import numpy as np
 from bandits.coins import Noise
 from bandits.fixed_point import Bounds, PublicMap, Scales, bounds, rounded
 from bandits.linear_problem import Exploration, LinearProblem, ProblemError, longest_norm
-from bandits.oful import Confidence
 from bandits.spectral import SpectralConfidence
 from mpc import ops
 from mpc.correlations import Correlation
 from mpc.errors import ConfigError, RangeError
 from mpc.ring import VALUE_BITS
 
+from ...run.program import digest
+from .. import constants
 from .ranges import HiddenRanges, bits_before, largest_noise, widest_surprise
 
 WORD = 64
 LEAST_BITS = 12
 LEAST_PULLS = 2  # that bounds are for, so that a run of one draws what a rehearsal of two finds
 SUM_BITS = 10  # a thousandth of the largest sum there can be, and no digit that would tell which theta it is of
-_KINDS: dict[str, type[Confidence] | type[SpectralConfidence]] = {
-    "linucb": Confidence,
-    "spectralucb": SpectralConfidence,
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,11 +67,11 @@ class Settings:
         """The public half of a problem, with as many fraction bits as fit."""
         if budget < 1:
             raise ConfigError(f"a budget is at least 1 pull, not {budget}")
-        arms, constants = problem.arms, problem.exploration
+        arms, exploration = problem.arms, problem.exploration
         try:
-            fitting = scales or fitting_scales(arms, constants, max(LEAST_PULLS, budget), noise)
-            made = cls(rounded(problem, fitting).arms, constants, budget, noise, hide, fitting, sum_bits)
-            PublicMap(made.arms, constants, budget)
+            fitting = scales or fitting_scales(arms, exploration, max(LEAST_PULLS, budget), noise)
+            made = cls(rounded(problem, fitting).arms, exploration, budget, noise, hide, fitting, sum_bits)
+            PublicMap(made.arms, exploration, budget)
         except ProblemError as error:
             raise ConfigError(str(error)) from error
         return made
@@ -135,31 +130,20 @@ class Settings:
     @cached_property
     def digest(self) -> str:
         """Of all that parties must agree on."""
-        text = json.dumps(self.as_json(), sort_keys=True)
-        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+        return digest(self.as_json())
 
     def as_json(self) -> dict[str, Any]:
         """By name, as JSON takes it."""
-        constants = self.exploration
-        if not isinstance(constants, (Confidence, SpectralConfidence)):
-            raise ConfigError(f"constants of type {type(constants).__name__} have no name: use one of {list(_KINDS)}")
-        kind = next(name for name, kind in _KINDS.items() if isinstance(constants, kind))
-        given = {
-            "arms": self.arms.tolist(), "kind": kind, "constants": asdict(constants), "budget": self.budget,
-            "noise": self.noise.value, "hide": self.hide, "scales": asdict(self.scales),
-            "sum_bits": self.sum_bits,
+        return {
+            "arms": self.arms.tolist(), **constants.as_json(self.exploration), "budget": self.budget,
+            "noise": self.noise.value, "hide": self.hide, "scales": asdict(self.scales), "sum_bits": self.sum_bits,
         }  # fmt: skip
-        plain: dict[str, Any] = json.loads(json.dumps(given))  # tuples become lists, as in a file
-        return plain
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> Settings:
         """Settings from `as_json`."""
-        constants = dict(given["constants"])
-        if given["kind"] == "spectralucb":
-            constants["eigenvalues"] = tuple(constants["eigenvalues"])
         return cls(
-            np.array(given["arms"]), _KINDS[given["kind"]](**constants), given["budget"], Noise(given["noise"]),
+            np.array(given["arms"]), constants.from_json(given), given["budget"], Noise(given["noise"]),
             given["hide"], Scales(**given["scales"]), given["sum_bits"],
         )  # fmt: skip
 

@@ -22,6 +22,7 @@ import numpy as np
 
 from bandits.fixed_point import PublicMap
 from mpc import EVERYONE, ops
+from mpc.ring import encode
 from mpc.rounds import Input, Reveal, Rounds
 from mpc.session import Session
 from mpc.share import Share
@@ -55,22 +56,15 @@ def choose(session: Session, theta: Share, public: PublicMap, settings: Settings
 
 def indices(session: Session, theta: Share, public: PublicMap, settings: Settings) -> Share:
     """[B_i], exact, (K,): local."""
-    c = ring_words(public.coefficients(), settings.scales.map)
-    e = ring_words(public.offsets(), settings.scales.index)
+    e = public.offsets()
     if session.trail is not None:
-        session.trail.multiplied(c)
-        session.trail.multiplied(e)
-    words = np.einsum("id,Pd->Pi", c, theta.words) + session.public(e)
-    return Share(session, words, settings.scales.index)
+        session.trail.multiplied(encode(e, settings.scales.index))
+    return theta.mapped(public.coefficients(), bits=settings.scales.map) + e
 
 
-def reward_of(session: Session, theta: Share, arm: int, noise: float, settings: Settings) -> Share:
+def reward_of(theta: Share, arm: int, noise: float, settings: Settings) -> Share:
     """[r] = <x, [theta]> + eta, exact: local."""
-    x = ring_words(settings.arms[arm], settings.scales.arm)
-    paid = (theta.words * x).sum(axis=-1, dtype=np.uint64)
-    return Share(
-        session, paid + session.public(ring_words(np.array(noise), settings.scales.reward)), settings.scales.reward
-    )
+    return theta.mapped(settings.arms[arm], bits=settings.scales.arm) + noise
 
 
 def reveal_total(session: Session, total: Share, settings: Settings) -> Rounds[None]:
@@ -83,8 +77,3 @@ def pass_over_ending(session: Session, settings: Settings) -> None:
     """A pull was dealt what rounds the sum, like every pull that might have been the last: nobody uses it."""
     for item in settings.ending:
         session.draw(item)
-
-
-def ring_words(values: np.ndarray, bits: int) -> np.ndarray:
-    """round(values 2^bits) in the ring, of values whose range was checked: the words of `bandits.fixed_point`."""
-    return np.asarray(np.rint(np.ldexp(values, bits)).astype(np.int64).view(np.uint64))

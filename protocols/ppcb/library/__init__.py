@@ -4,7 +4,7 @@ bandit                 what a user calls
     arguments          what the calls may be given
     fitting            settings that hold for as many contexts as are learned from
 service                what a call does here, once its arguments were checked
-    calls, propensity  the rounds among the parties, and the clients beside them
+    rounds, propensity the same among the parties, and the clients beside them
     decisions, saved   what is held between calls, and the same on disk
     journal            what was told after a save
     turns              threads take turns

@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from mpc.errors import ConfigError
-from mpc.files import append, open_log, write_whole
+from mpc.files import append, let_go, locked, open_log, write_whole
 from mpc.ledger import Entry, Ledger
 
-from ...run.tagged_file import chained, key_of
+from ...run.tagged_file import chained, key_of, writing
 
 
 @dataclass(frozen=True)
@@ -57,9 +57,13 @@ _HEAD, _TAIL = 8 + 1 + _TAG + 1, 1 + _TAG + 1  # bytes before and behind the con
 
 
 class Journal:
-    """The file in one party's home, which one object goes on with; from where it stood when this was made."""
+    """The file in one party's home, which one object goes on with; from where it stood when this was made.
+
+    It stays with the file where somebody moves the folder.
+    """
 
     def __init__(self, home: Path) -> None:
+        self._file, self._key = -1, b""
         self._path, self._told = home / "journal", Told(0, ())
         self._end, self._last = 0, b""  # of what this object knows: its length, and the end of its last line
         if raw := self._path.read_bytes() if self._path.exists() else b"":
@@ -68,6 +72,7 @@ class Journal:
                 raise self._damaged()
             content, self._end, self._last = lines[-1]
             self._told = Told.read(json.loads(content))
+            self._stay()
 
     def told(self) -> Told:
         """What its last whole line says."""
@@ -75,11 +80,11 @@ class Journal:
 
     def begin(self, told: Told) -> None:
         """One line in place of all, which says no less than they do."""
-        with self._held():
+        with writing(self._path), self._held():
             self._replace(told)
 
     def append(self, told: Told) -> None:
-        """A line more, on disk when this returns; none where the folder is gone, with whatever could be loaded."""
+        """A line more, on disk when this returns; none where the folder is deleted, with whatever could be loaded."""
         try:
             with self._held() as log:
                 if not os.fstat(log).st_size:  # there was none, or somebody removed it; this line says all it said
@@ -112,7 +117,12 @@ class Journal:
     @contextlib.contextmanager
     def _held(self) -> Iterator[int]:
         """The file, this object's alone, which nothing else has written."""
-        log = open_log(self._path)
+        try:
+            log = open_log(self._path)
+        except FileNotFoundError:
+            if self._file < 0:
+                raise
+            log = locked(os.dup(self._file))
         try:
             if self._differs(log):
                 raise ConfigError(
@@ -122,12 +132,27 @@ class Journal:
                 )
             yield log
         finally:
-            os.close(log)
+            let_go(log)
 
     def _replace(self, told: Told) -> None:
         line = self._line(told, b"")
         write_whole(self._path, line)
         self._told, self._end, self._last = told, len(line), line[-_TAIL:]
+        self._stay()
+
+    def _stay(self) -> None:
+        """From here on with the file that is there now; what may only be read is nobody's to go on with."""
+        self._leave()
+        with contextlib.suppress(OSError):
+            self._file = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW)
+
+    def _leave(self) -> None:
+        file, self._file = self._file, -1
+        if file >= 0:
+            os.close(file)
+
+    def __del__(self) -> None:
+        self._leave()
 
     def _differs(self, file: int) -> bool:
         """Whether it is another file, or one that went on: length and inode may be the same of both."""
@@ -167,7 +192,9 @@ class Journal:
         return b" " + self._tag(head, content) + b"\n"
 
     def _tag(self, before: bytes, content: bytes) -> bytes:
-        return chained(key_of(self._path.parent), self._path.name, before, content).hex().encode()
+        if not self._key or self._path.parent.exists():
+            self._key = key_of(self._path.parent)
+        return chained(self._key, self._path.name, before, content).hex().encode()
 
     def _damaged(self) -> ConfigError:
         return ConfigError(f"{self._path} is damaged, or not of this place: put it back")

@@ -58,6 +58,8 @@ def evaluate_offline(
         )
     if arguments.whole_number(batch, "batch") < 1:
         raise arguments.ArgumentError(f"rows are replayed in batches of at least 1, not {batch}")
+    if not bandit._service.hosting.whole:
+        raise ConfigError("a log is replayed where all parties and the puller are: not on a party's end")
     arguments.places_of(np.unique(log.arms), bandit.arms)
     arguments.rewards_of(log.rewards)
     chosen = np.empty(len(log), np.int64)
@@ -65,8 +67,6 @@ def evaluate_offline(
     for start in range(0, len(log), batch):
         rows = log.rows(start, start + batch)
         told = bandit.predict(rows.contexts)
-        if told.arm is None:
-            raise ConfigError("a log is replayed where all parties and the puller are: not on a party's end")
         arms, decisions = np.asarray(told.arm), np.asarray(told.decision_id)
         hit = arms == rows.arms
         with bandit.turn:

@@ -32,10 +32,10 @@ from mpc.session import Session
 from ...run.checkpoint import Checkpoint, checkpoint_at, checkpoints
 from ...run.tagged_file import prepare
 from ..settings import Settings
-from .calls import said_by_all
 from .decisions import Holdings, OpenDecision
 from .journal import Journal, Told, greatest
 from .place import Hosting
+from .rounds import said_by_all
 
 _KIND = "library bandit"
 _PULLER = "puller"

@@ -29,10 +29,10 @@ from ..program import PAYER, PULLER, State
 from ..settings import Settings
 from . import fitting
 from .arguments import ArgumentError, check_arms
-from .calls import Hear, Say, choose, learn_from, payer_client, puller_client
 from .decisions import Holdings
 from .journal import Journal, Told
 from .place import Hosting, InOneProcess
+from .rounds import Hear, Say, choose, learn_from, payer_client, puller_client
 from .saved import save_parts
 
 _COMPARISONS = 300_000  # at once, of all parties here: some GB

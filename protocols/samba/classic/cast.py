@@ -1,22 +1,23 @@
-"""Which participant is given what, and what it then plays in a process of its own.
+"""Which participant is given what, and what it then plays, in this process or in one of its own.
 
     Controller   has  the seed of its permutations
     Comp         has  the seed of its coins, the key it shares with owners
     DC           has  the policy and the budget
-    owner i      has  that key, the owners' seeds, the seed of its noise, its arm's mean
+    owner i      has  that key, the owners' seeds, the seed of its noise, its arm's mean; a process may host several
 
 All of them talk to the Controller alone.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bandits.samba import BernoulliArms, SambaError
+from bandits.samba import SambaError
 from bandits.samba.coins import OrderCoins, PointCoins, derived
 from bandits.samba.rewards import reward
 
@@ -24,60 +25,66 @@ from ...published.drive import Play, Watch
 from ...published.participant import Cast, Published
 from ...published.sealing import fresh_key
 from ...run.folder import Keep
+from ..owners import owners_name
 from .checkpoints import OwnersKept, RunKept, home_of
 from .masks import OwnerCoins
-from .messages import COMP, CONTROLLER, CUSTOMER, Spec, owners_name
+from .messages import COMP, CONTROLLER, CUSTOMER, Spec
 from .outcome import Outcome
-from .roles import comparator, controller, data_customer, owners
-
-_OTHERS = 3  # nodes before the owners'
+from .roles import Make, comparator, controller, data_customer, owners
+from .selecting import Seen
 
 
 def cast_of(
-    run: RunKept, arms: BernoulliArms, *, masks: bytes, bits: int, insecure: bool, start: int, keep: Keep | None
+    run: RunKept, hosts: Sequence[range], *, masks: bytes, bits: int, insecure: bool, start: int, keep: Keep | None
 ) -> Cast:
-    """To each its own, an owner in each process."""
-    common, key, spec, seeds = {"arms": len(arms), "bits": bits}, fresh_key().hex(), run.spec, run.seeds
+    """To each its own.  hosts: the owners of each process."""
+    common, key, seeds = {"arms": len(run.means), "bits": bits}, fresh_key().hex(), run.seeds
     home = None if keep is None else {"folder": str(keep.folder.resolve()), "run": run.run, "every": keep.every}
     inputs: dict[str, dict[str, Any]] = {
-        CONTROLLER: {**common, "seed": seeds.order.hex(), "start": start},
+        CONTROLLER: {
+            **common, "seed": seeds.order.hex(), "hosts": [[rows.start, rows.stop] for rows in hosts], "start": start,
+        },
         COMP: {**common, "seed": seeds.point.hex(), "key": key},
-        CUSTOMER: {**common, "spec": asdict(spec), "budget": run.budget, "insecure": insecure},
-    }
-    for i, mean in enumerate(arms.means.tolist()):
-        inputs[owners_name(range(i, i + 1))] = {
-            **common, "key": key, "common": seeds.common.hex(), "masks": masks.hex(), "rewards": seeds.rewards.hex(),
-            "spec": asdict(spec), "budget": run.budget, "keep": home, "mean": mean,
-            "noise": derived(seeds.noise, f"noise {i}").hex(),
+        CUSTOMER: {**common, "spec": asdict(run.spec), "budget": run.budget, "insecure": insecure},
+    }  # fmt: skip
+    for rows in hosts:
+        inputs[owners_name(rows)] = {
+            **common, "rows": [rows.start, rows.stop], "key": key, "common": seeds.common.hex(), "masks": masks.hex(),
+            "rewards": seeds.rewards.hex(), "keep": home, "means": [run.means[i] for i in rows],
+            "noise": [derived(seeds.noise, f"noise {i}").hex() for i in rows],
         }  # fmt: skip
     calls = [(name, CONTROLLER) for name in inputs if name != CONTROLLER]
     return Cast(inputs, calls, centre=CONTROLLER, patient=CUSTOMER)
 
 
-def play_of(node: int, given: dict[str, Any], watch: Watch) -> Play[Outcome]:
-    """What a node plays."""
+def play_of(
+    node: int, given: dict[str, Any], watch: Watch | None, *, make: Make = Spec.policy, seen: list[Seen] | None = None,
+    stop: Callable[[], bool] | None = None,
+) -> Play[Outcome]:  # fmt: skip
+    """What a node plays.  seen: collects the lists that Comp decrypts.  stop: asked by owners before each step."""
 
     def seed(name: str) -> bytes:
         return bytes.fromhex(given[name])
 
     arms, bits = given["arms"], given["bits"]
     if node == 0:
-        hosts = [range(i, i + 1) for i in range(arms)]
-        return controller(hosts, OrderCoins(seed("seed"), arms), bits, start=given["start"], watch=watch)
+        hosts = [range(*ends) for ends in given["hosts"]]
+        return controller(
+            hosts, OrderCoins(seed("seed"), arms), bits, make=make, start=given["start"], watch=watch
+        )  # fmt: skip
     if node == 1:
-        return comparator(PointCoins(seed("seed")), seed("key"), bits)
-    spec = Spec(**given["spec"])
+        return comparator(PointCoins(seed("seed")), seed("key"), bits, make=make, seen=seen)
     if node == 2:
-        return data_customer(spec, given["budget"], bits, insecure=given["insecure"])
-    rows, paid, mean, keeper = range(node - _OTHERS, node - _OTHERS + 1), seed("rewards"), given["mean"], None
+        return data_customer(Spec(**given["spec"]), given["budget"], bits, insecure=given["insecure"])
+    rows, paid, means, keeper = range(*given["rows"]), seed("rewards"), given["means"], None
     if (keep := given["keep"]) is not None:
-        home = home_of(Path(keep["folder"]), rows)
-        keeper = OwnersKept(home, keep["run"], spec, given["budget"], keep["every"])
-    noise = np.random.Generator(np.random.PCG64(int.from_bytes(seed("noise"), "little")))
-    coins = OwnerCoins(seed("common"), seed("masks"), arms)
+        keeper = OwnersKept(home_of(Path(keep["folder"]), rows), keep["run"], keep["every"])
+    starts = [int.from_bytes(bytes.fromhex(each), "little") for each in given["noise"]]
     return owners(
-        rows, arms, coins, seed("key"), [noise], lambda arm, t: reward(paid, mean, arm, t), bits, keeper=keeper
-    )
+        rows, arms, OwnerCoins(seed("common"), seed("masks"), arms), seed("key"),
+        [np.random.Generator(np.random.PCG64(each)) for each in starts],
+        lambda arm, t: reward(paid, means[arm - rows.start], arm, t), bits, make=make, keeper=keeper, stop=stop,
+    )  # fmt: skip
 
 
 PUBLISHED = Published(f"{__name__}:PUBLISHED", "samba", Outcome, SambaError, play_of)

@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,36 +19,29 @@ from typing import Any
 from bandits.samba.coins import Seeds
 from mpc.errors import ConfigError
 
-from ...run.checkpoint import Checkpoint, checkpoint_at, checkpoints, forget_all, forget_beyond
-from ...run.folder import RUN, Keep, check_free
+from ...run.checkpoint import Checkpoint, common, forget_beyond
+from ...run.folder import RUN, Keep, check_free, clear, no_checkpoint, of_run, other_run
+from ...run.program import apart
 from ...run.tagged_file import read_kept, write_kept
-from ..owners import Owners
-from .messages import Spec, owners_name
-
-_KIND = "classic SAMBA"
+from ..owners import Owners, owners_name
+from .messages import Spec
 
 
 class OwnersKept:
     """Checkpoints of the owners that one process hosts.  run: its name.  every: how many steps apart."""
 
-    def __init__(self, folder: Path, run: str, spec: Spec, budget: int, every: int) -> None:
-        self._folder, self._every = folder, max(1, every)
-        self._facts = {"kind": _KIND, "role": folder.name, "run": run, "spec": asdict(spec), "budget": budget}
+    def __init__(self, home: Path, run: str, every: int) -> None:
+        self._home, self._run, self._every = home, run, max(1, every)
 
     def keep(self, done: int, owners: Owners, *, last: bool) -> None:
         """Write it, if it is time; in any case where no step follows."""
         if last or done % self._every == 0:
-            noise = [own.bit_generator.state for own in owners.mine.noise]
-            Checkpoint(done, {**self._facts, "noise": noise}, owners.state()).save(self._folder)
+            facts = {"run": self._run, "role": self._home.name}
+            Checkpoint(done, facts, owners.state()).save(self._home)
 
     def restore(self, start: int, owners: Owners) -> None:
         """Take up what was kept after `start` steps."""
-        kept = Checkpoint.load(checkpoint_at(self._folder, start))
-        if any(kept.facts.get(name) != value for name, value in self._facts.items()):
-            raise ConfigError(f"{self._folder} holds checkpoints of another run: give its arguments, or another folder")
-        owners.restore(kept.arrays)
-        for own, state in zip(owners.mine.noise, kept.facts["noise"], strict=True):
-            own.bit_generator.state = state
+        owners.restore(of_run(self._home, start, self._run).arrays)
 
 
 @dataclass(frozen=True)
@@ -66,7 +58,8 @@ class RunKept:
         """Make the folder ready for a new run; what another left there goes, if it was finished or is to be."""
         check_free(keep, keep.folder.glob("owner*"))
         forget(keep.folder)
-        write_kept(keep.folder / RUN, json.dumps(self._facts()).encode())
+        facts = {"run": self.run, **self._facts(), "seeds": [seed.hex() for seed in self.seeds]}
+        write_kept(keep.folder / RUN, json.dumps(facts).encode())
 
     def resumed(self, folder: Path, hosts: Sequence[range], *, seeded: bool) -> tuple[RunKept, int]:
         """The run that is kept there, and the last step that all owners kept; later ones go.
@@ -75,21 +68,11 @@ class RunKept:
         """
         path = folder / RUN
         if not path.is_file():
-            raise ConfigError(
-                f"there is no run in {folder}: it reached its end, or never started; run without --resume"
-            )
+            raise no_checkpoint(folder)
         have = json.loads(read_kept(path, cure="put it back, or discard the run with --overwrite"))
-        have = {**have, **have["spec"]}
-        wanted = {**self._facts(), **asdict(self.spec)}
-        for name in ("kind", *asdict(self.spec), "means", "budget", *(["seeds"] if seeded else [])):
-            if wanted[name] != have.get(name):
-                what = "policy" if name == "name" else name
-                secret = name in ("means", "seeds")
-                apart = f"other {what}" if secret else f"{what} = {have.get(name)}, this one has {wanted[name]}"
-                raise ConfigError(
-                    f"the checkpoint in {folder} is of a run with {apart}: give the arguments of that run, or another "
-                    "folder"
-                )
+        wanted = self._facts() | ({"seeds": [seed.hex() for seed in self.seeds]} if seeded else {})
+        if (other := apart(have, wanted)) is not None:
+            raise other_run(other)
         start = last_common(folder, hosts)
         for rows in hosts:
             forget_beyond(home_of(folder, rows), start)
@@ -97,22 +80,13 @@ class RunKept:
         return replace(self, seeds=seeds, run=have["run"]), start
 
     def _facts(self) -> dict[str, Any]:
-        return {
-            "kind": _KIND, "run": self.run, "spec": asdict(self.spec), "means": list(self.means), "budget": self.budget,
-            "seeds": [seed.hex() for seed in self.seeds],
-        }  # fmt: skip
+        spec = asdict(self.spec)
+        return {"policy": spec.pop("name"), **spec, "means": list(self.means), "budget": self.budget}
 
 
 def forget(folder: Path) -> None:
     """Delete all that a run kept; what else lies there stays."""
-    homes = list(folder.glob("owner*"))
-    for home in (folder, *homes):
-        forget_all(home)
-    for path in folder.glob(f"{RUN}*"):
-        path.unlink(missing_ok=True)
-    for empty in [*homes, folder]:
-        with suppress(OSError):  # it holds something else, or is not there
-            empty.rmdir()
+    clear(folder, list(folder.glob("owner*")), [RUN])
 
 
 def home_of(folder: Path, rows: range) -> Path:
@@ -122,11 +96,9 @@ def home_of(folder: Path, rows: range) -> Path:
 
 def last_common(folder: Path, hosts: Sequence[range]) -> int:
     """The last step of which all owners have a checkpoint."""
-    each = [{int(path.stem.split("-")[1]) for path in checkpoints(home_of(folder, rows))} for rows in hosts]
-    common = set.intersection(*each)
-    if not common:
+    if not (done := common(home_of(folder, rows) for rows in hosts)):
         who = "every owner's process" if len(hosts) > 1 else "the owners"
         raise ConfigError(
             f"{folder} holds no checkpoint of {who}: run without --resume, or in as many processes as then"
         )
-    return max(common)
+    return max(done)

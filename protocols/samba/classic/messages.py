@@ -27,11 +27,6 @@ _REFUSAL = struct.Struct("<BIQ")
 CONTROLLER, COMP, CUSTOMER = "Controller", "Comp", "DC"
 
 
-def owners_name(rows: range) -> str:
-    """Of a participant that hosts these owners."""
-    return f"owner {rows.start}" if len(rows) == 1 else f"owners {rows.start} to {rows.stop - 1}"
-
-
 class Kind(IntEnum):
     """What a message is."""
 

@@ -35,13 +35,11 @@ class Operations:
 
 @dataclass
 class Outcome(outcome.Outcome):
-    """done: steps.  pulls, sums, steps in which each pulled: of owners, by row.  total: DC's."""
+    """done: steps.  state: of owners, the part that a game is made of.  total: DC's."""
 
     counts: Operations = field(default_factory=Operations)
     done: int = 0
-    pulls: list[int] = field(default_factory=list)
-    sums: list[int] = field(default_factory=list)
-    steps: list[list[int]] = field(default_factory=list)
+    state: dict[str, list[int]] = field(default_factory=dict, repr=False)
     total: int | None = None
 
     @classmethod

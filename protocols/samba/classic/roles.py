@@ -44,7 +44,7 @@ from ...published.drive import STEPS, SUM, Part, Play, Receive, Send, Watch
 from ...published.frame import Message
 from ...published.paillier import Encryptor, Integer, SecretKey
 from ...published.sealing import MOST_SLOTS, TAG_BYTES, Direction, Forged, Seal
-from ..owners import LocalPolicy, Owners, Pay
+from ..owners import OF_GAME, LocalPolicy, Owners, Pay, owners_name
 from .masks import Field, OwnerCoins, fields_of
 from .messages import (
     COMP,
@@ -55,7 +55,6 @@ from .messages import (
     Spec,
     Why,
     order_of,
-    owners_name,
     pack,
     pack_order,
     pack_refusal,
@@ -232,7 +231,8 @@ def owners(
         yield Part(SUM)
         encryptor = Encryptor(order.key, counts.paillier, pooled=count >= _POOLED)
         yield Send(CONTROLLER, pack(Kind.SUMS, order.key.pack(encryptor.encrypt(mine.sums.tolist())), rows=count))
-    done.pulls, done.sums, done.steps = mine.pulls.tolist(), mine.sums.tolist(), mine.steps
+    state = mine.state()
+    done.state = {name: state[name].tolist() for name in OF_GAME}
     owners_learned(done, policy, rows, done.done - first)
     return done
 

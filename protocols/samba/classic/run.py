@@ -5,31 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
-from bandits.samba import BernoulliArms, Run, SambaError, Seeds, by_name, run
-from bandits.samba.coins import CommonCoins, OrderCoins, PointCoins, SeededCoins, derived, owner_noise
+from bandits.samba import BernoulliArms, Played, SambaError, Seeds, by_name, run
+from bandits.samba.coins import CommonCoins, SeededCoins, derived
 from mpc.errors import ConfigError
 from mpc.ledger import Ledger
 from mpc.net.transport import DEFAULT_TIMEOUT
 
-from ...published.drive import STEPS, Spent, Times, Watch, in_one_process
+from ...published.drive import STEPS, Spent, Times, Watch
 from ...published.outcome import whole_ledger
 from ...published.paillier import KEY_BITS, check_bits, require_packages
-from ...published.participant import launched
+from ...published.participant import launched, played_here
 from ...published.sealing import fresh_key
 from ...run.exits import say
 from ...run.folder import OF_LAUNCHER, Keep
 from ...run.tagged_file import put_back
-from ..owners import LocalPolicy, require_local
-from .cast import PUBLISHED, cast_of
-from .checkpoints import OwnersKept, RunKept, home_of
-from .masks import OwnerCoins
-from .messages import COMP, CONTROLLER, CUSTOMER, Spec, owners_name
+from ..owners import LocalPolicy, game_of, require_local
+from .cast import PUBLISHED, cast_of, play_of
+from .checkpoints import RunKept
+from .messages import COMP, CONTROLLER, CUSTOMER, Spec
 from .outcome import Operations, Outcome, earlier
-from .roles import Make, check_budget, comparator, controller, data_customer, owners
+from .roles import Make, check_budget
 from .selecting import Seen, uniform
 
 OWNERS = "owners"
@@ -49,7 +48,7 @@ class ClassicRun:
     outcomes: dict[str, Outcome]
     parts: dict[str, Times]
     before: list[Outcome] = field(repr=False)
-    reference: Run | None = field(repr=False)
+    reference: Played | None = field(repr=False)
 
     @property
     def done(self) -> int:
@@ -59,7 +58,7 @@ class ClassicRun:
     @property
     def sitting(self) -> int:
         """Steps of this sitting in which an arm was chosen."""
-        return self.done - max(len(self.pulls), self.start)
+        return self.done - max(len(self.game.pulls), self.start)
 
     @property
     def total(self) -> int | None:
@@ -67,23 +66,12 @@ class ClassicRun:
         return self.outcomes[CUSTOMER].total
 
     @cached_property
-    def pulls(self) -> np.ndarray:
-        """(K,) n."""
-        return np.array([n for block in self._owners() for n in block.pulls])
-
-    @cached_property
-    def sums(self) -> np.ndarray:
-        """(K,) s."""
-        return np.array([s for block in self._owners() for s in block.sums])
-
-    @cached_property
-    def arms(self) -> list[int]:
-        """By step, which only owners together know."""
-        pulled = [0] * self.done
-        for arm, steps in enumerate(steps for block in self._owners() for steps in block.steps):
-            for t in steps:
-                pulled[t - 1] = arm
-        return pulled
+    def game(self) -> Played:
+        """What all owners together know."""
+        states = (done.state for name, done in self.outcomes.items() if name not in (CUSTOMER, CONTROLLER, COMP))
+        return game_of(
+            ({name: np.array(rows, np.int64) for name, rows in state.items()} for state in states), self.done
+        )
 
     @property
     def finished(self) -> bool:
@@ -93,15 +81,14 @@ class ClassicRun:
     @property
     def cumulative_reward(self) -> int:
         """DC's sum; of a run that was stopped, what its owners have together."""
-        return int(self.sums.sum()) if self.total is None else self.total
+        return self.game.total if self.total is None else self.total
 
     @property
     def pulls_equal_reference(self) -> bool | None:
         """Whether every pull, every (s_i, n_i) and the sum are the plaintext policy's; None without one."""
         if self.reference is None:
             return None
-        same = np.array_equal(self.pulls, self.reference.pulls) and np.array_equal(self.sums, self.reference.sums)
-        return same and self.arms == self.reference.arms.tolist() and self.cumulative_reward == self.reference.total
+        return self.game.equals(self.reference) and self.cumulative_reward == self.reference.total
 
     @property
     def counts(self) -> Operations:
@@ -138,9 +125,6 @@ class ClassicRun:
         for name, parts in self.parts.items():
             out[name if name in out else OWNERS] += of(parts)
         return out
-
-    def _owners(self) -> list[Outcome]:
-        return [done for name, done in self.outcomes.items() if name not in (CUSTOMER, CONTROLLER, COMP)]
 
 
 def play_classic(
@@ -192,23 +176,13 @@ def play_classic(
         seeds = this.seeds
     elif keep is not None:
         this.begin(keep)
+    cast = cast_of(this, hosts, masks=masks, bits=bits, insecure=insecure, start=start, keep=keep)
     if processes:
-        cast = cast_of(this, arms, masks=masks, bits=bits, insecure=insecure, start=start, keep=keep)
         with nullcontext() if keep is None else put_back(keep.folder, OF_LAUNCHER, say):
             outcomes, parts = launched(PUBLISHED, cast, watch=watch, timeout=timeout)
     else:
         make: Make = Spec.policy if own is None else lambda _: own
-        key, rows = fresh_key(), hosts[0]
-        keeper = None if keep is None else OwnersKept(home_of(keep.folder, rows), this.run, spec, budget, keep.every)
-        outcomes, parts = in_one_process({
-            CUSTOMER: data_customer(spec, budget, bits, insecure=insecure),
-            CONTROLLER: controller(hosts, OrderCoins(seeds.order, count), bits, make=make, start=start, watch=watch),
-            COMP: comparator(PointCoins(seeds.point), key, bits, make=make, seen=seen),
-            owners_name(rows): owners(
-                rows, count, OwnerCoins(seeds.common, masks, count), key, [owner_noise(seeds.noise, i) for i in rows],
-                lambda arm, t: arms.reward(seeds.rewards, arm, t), bits, make=make, keeper=keeper, stop=stop,
-            ),
-        })  # fmt: skip
+        outcomes, parts = played_here(cast, partial(play_of, watch=watch, make=make, seen=seen, stop=stop))
     twin = None
     if reference and own is None:
         plain = by_name(spec.name, count, eps=spec.eps, tau=spec.tau, beta=spec.beta)

@@ -17,10 +17,8 @@ from mpc.client import ClientProgram, Receive, Send
 from mpc.errors import ConfigError, RangeError
 
 from ...run.program import Desk
-from ..owners import Owners, Pay
+from ..owners import Owners, Pay, packed, unpack
 from .settings import Settings
-
-_HALF = (1 << 64) - 1
 
 
 class Due(NamedTuple):
@@ -61,7 +59,7 @@ class Host:
 
         noise = [np.random.Generator(np.random.PCG64(0)) for _ in block]
         for stream, state in zip(noise, own["noise"]):
-            _unpack(stream, state)
+            unpack(stream, state)
         made = cls(settings, block, common=own["common"].tobytes(), noise=noise, pay=pay)
         made.inputs = {name: own[name] for name in ("means", "common", "rewards")}
         if "at" in own:
@@ -106,19 +104,14 @@ class Host:
     def state(self) -> dict[str, np.ndarray]:
         """All that these owners go on from."""
         due = self._due or Due(0, 0, np.zeros(len(self.owners.pulls), np.int64))
-        noise = np.stack([_packed(stream) for stream in self.owners.mine.noise])
-        return {
-            **self.inputs, **self.owners.state(), "noise": noise,
-            "due": due.words, "at": np.array([self.done, due.t, due.iteration]),
-        }  # fmt: skip
+        at = np.array([self.done, due.t, due.iteration])
+        return {**self.inputs, **self.owners.state(), "due": due.words, "at": at}
 
     def restore(self, state: Mapping[str, np.ndarray]) -> None:
         """Go on from what `state` gave."""
-        if not {"noise", "due", "at"} <= set(state) or len(state["noise"]) != len(self.owners.mine.noise):
+        if not {"due", "at"} <= set(state):
             raise ConfigError("what was kept is of other owners or of another policy: start the run again")
         self.owners.restore(state)
-        for stream, kept in zip(self.owners.mine.noise, state["noise"]):
-            _unpack(stream, kept)
         self.done, t, iteration = state["at"].tolist()
         self._due = Due(t, iteration, state["due"])
 
@@ -129,7 +122,7 @@ def inputs(block: range, seeds: Seeds, arms: BernoulliArms) -> dict[str, np.ndar
         "means": arms.means[block.start : block.stop],
         "common": np.frombuffer(seeds.common, np.uint8),
         "rewards": np.frombuffer(seeds.rewards, np.uint8),
-        "noise": np.stack([_packed(owner_noise(seeds.noise, arm)) for arm in block]),
+        "noise": np.stack([packed(owner_noise(seeds.noise, arm)) for arm in block]),
     }
 
 
@@ -152,20 +145,3 @@ def host(own: Host, desk: Desk) -> ClientProgram:
 def customer() -> ClientProgram:
     """DC: learns the sum of all rewards."""
     return int((yield Receive(())))
-
-
-def _packed(stream: np.random.Generator) -> np.ndarray:
-    """The state of a PCG64 stream, as words."""
-    state = stream.bit_generator.state
-    words = []
-    for number in (state["state"]["state"], state["state"]["inc"]):
-        words += [number & _HALF, number >> 64]
-    return np.array([*words, state["has_uint32"], state["uinteger"]], np.uint64)
-
-
-def _unpack(stream: np.random.Generator, words: np.ndarray) -> None:
-    low, high, inc_low, inc_high, has, rest = words.tolist()
-    stream.bit_generator.state = {
-        "bit_generator": "PCG64", "state": {"state": high << 64 | low, "inc": inc_high << 64 | inc_low},
-        "has_uint32": has, "uinteger": rest,
-    }  # fmt: skip

@@ -1,4 +1,4 @@
-"""SAMBA on shares: a step in 4 rounds for up to 32 arms, in 10 for more; a weighted draw takes 4.
+"""SAMBA on shares: a step in 4 rounds for up to 64 arms, in 10 for more; a weighted draw takes 4.
 
     owner i                       computing parties                 DC
     word of its score  -------->  [o] = argmax, or a draw
@@ -51,7 +51,7 @@ def step(session: Session, settings: Settings) -> Rounds[None]:
 
 
 def select(session: Session, words: Share, settings: Settings, iteration: int) -> Rounds[Share]:
-    """[one-hot of the selected arm].  Cost: 4 rounds; 10 for an argmax of more than 32 arms; none for one arm."""
+    """[one-hot of the selected arm].  Cost: 4 rounds; 10 for an argmax of more than 64 arms; none for one arm."""
     if settings.local.selects[iteration - 1] is Select.DRAW:
         return (yield from ops.draw(session, words, weight_bits=WEIGHT_BITS, coin_bits=COIN_BITS))
     bits = settings.score_bits(iteration)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from bandits.samba import BernoulliArms, Coins, Seeds, play
+from bandits.samba import BernoulliArms, Played, Seeds, run
 from bandits.samba.coins import derived
 from mpc.client import ClientProgram
 from mpc.errors import ConfigError
 from mpc.session import Session
 
 from ...run.program import Arrays, Counted, Desk, Ended, Facts, Program, Role, fingerprint
+from ..owners import game_of
 from .clients import Host, customer, host, inputs
 from .dealt_coins import DealtCoins
 from .program import CUSTOMER, Parties
@@ -98,60 +99,15 @@ class Federation(Program["Run"]):
         if ended.coins is not None:
             seeds = self.seeds(ended.coins.clients)
             coins = DealtCoins(ended.coins.key, ended.items, settings.arms, seeds)
-            reference = Game.reference(settings, self.arms, coins, seeds.rewards, self._watch)
-        game = Game.of(list(ended.clients.values()), settings.budget)
-        return Run(settings, self.parties, self.seed, ended.left[CUSTOMER], game, reference, ended)
+            reference = run(settings.reference(), self.arms, settings.budget, coins, seeds.rewards, self._watch)
+        game = game_of(ended.clients.values(), settings.budget)
+        return Run(settings, self.parties, ended.left[CUSTOMER], game, reference, ended)
 
     @property
     def purpose(self) -> tuple[str, str]:
         """Said where material does not fit."""
         given = self.settings
         return f"{given.policy}, {given.budget:,} pulls of {given.arms} arms", super().purpose[1]
-
-
-@dataclass(frozen=True)
-class Game:
-    """pulled: (N,) the arm of each step.  pulls: (K,) n.  sums: (K,) s."""
-
-    pulled: np.ndarray
-    pulls: np.ndarray
-    sums: np.ndarray
-
-    @property
-    def total(self) -> int:
-        """The cumulative reward."""
-        return int(self.sums.sum())
-
-    @classmethod
-    def of(cls, states: Sequence[Mapping[str, np.ndarray]], budget: int) -> Game:
-        """What all owners together know, as `Owners.state` has it; no one of them does."""
-        numbers, pulls, sums, steps = (
-            np.concatenate([state[name] for state in states]) for name in ("numbers", "pulls", "sums", "steps")
-        )
-        pulled = np.full(budget, -1)
-        pulled[steps - 1] = np.repeat(numbers, pulls)
-        return cls(pulled, pulls, sums)
-
-    @classmethod
-    def reference(
-        cls, settings: Settings, arms: BernoulliArms, coins: Coins, reward_seed: bytes,
-        progress: Callable[[int], None] | None = None,
-    ) -> Game:  # fmt: skip
-        """One player who sees everything."""
-        policy = settings.reference()
-        pulled = np.empty(settings.budget, np.int64)
-        for pull in play(policy, arms, settings.budget, coins, reward_seed):
-            pulled[pull.t - 1] = pull.arm
-            if progress is not None:
-                progress(pull.t)
-        return cls(pulled, policy.pulls, policy.sums)
-
-    def equals(self, other: Game) -> bool:
-        """The same pulls, step by step, and the same (s_i, n_i)."""
-        return all(
-            np.array_equal(mine, theirs)
-            for mine, theirs in ((self.pulled, other.pulled), (self.pulls, other.pulls), (self.sums, other.sums))
-        )
 
 
 @dataclass(frozen=True)
@@ -163,10 +119,9 @@ class Run(Counted):
 
     settings: Settings
     parties: int
-    seed: int
     total: int
-    game: Game
-    reference: Game | None
+    game: Played
+    reference: Played | None
     ended: Ended
 
     @property

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -15,12 +13,13 @@ from bandits.samba import Policy, SambaError, by_name, check_budget
 from mpc import ops
 from mpc.errors import ConfigError
 
-from ..owners import SCORE_BITS, LocalPolicy, Select, require_local
+from ...run.program import digest
+from ..owners import SCORE_BITS, LocalPolicy, Select, owners_name, require_local
 from ..policies import local_policy
 
 WEIGHT_BITS = COIN_BITS = 31  # of the sum of all weights, and of the coin that points into it: 62 bits together
 CHANCE_BITS = WEIGHT_BITS - 1  # fraction bits of a weight: probabilities add up to 1
-MOST_PAIRS = 32  # arms that are compared all at once; more meet in a tournament
+MOST_PAIRS = 64  # arms that are compared all at once; more meet in a tournament
 
 
 @dataclass(frozen=True)
@@ -99,14 +98,12 @@ class Settings:
     @cached_property
     def roles(self) -> tuple[str, ...]:
         """The names of the hosts."""
-        return tuple(
-            f"owner {block[0]}" if len(block) == 1 else f"owners {block[0]} to {block[-1]}" for block in self.blocks
-        )
+        return tuple(owners_name(block) for block in self.blocks)
 
     @cached_property
     def digest(self) -> str:
         """Of all that participants must agree on."""
-        return hashlib.blake2b(json.dumps(self.as_json(), sort_keys=True).encode(), digest_size=16).hexdigest()
+        return digest(self.as_json())
 
     def as_json(self) -> dict[str, Any]:
         """What `Settings(**given)` takes."""

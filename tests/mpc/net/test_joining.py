@@ -347,7 +347,7 @@ def test_a_listener_that_others_may_call_is_refused(family: socket.AddressFamily
     nowhere = [("127.0.0.1", 1), ("127.0.0.1", own.getsockname()[1])]
     for meets in (
         lambda: joining.take_calls(0, own, KEYS[0], [1], time.monotonic() + 20),
-        lambda: await_parties(2, own, KEYS[DEALER_NODE]),
+        lambda: dict(await_parties(2, own, KEYS[DEALER_NODE])),
         lambda: Tcp.join(1, nowhere, keys=KEYS[1], listener=own, timeout=1e6),
     ):
         with pytest.raises(ConfigError, match=refusal):
@@ -428,7 +428,7 @@ def test_the_dealer_meets_all_parties_and_a_silent_one_is_named() -> None:
     own = listen()
     address = own.getsockname()
     dealer, *channels = side_by_side(
-        lambda: await_parties(3, own, KEYS[DEALER_NODE], 20.0),
+        lambda: dict(await_parties(3, own, KEYS[DEALER_NODE], 20.0)),
         *(lambda p=p: call_dealer(p, address, KEYS[p], 20.0) for p in range(3)),
     )
     assert dealer.error is None

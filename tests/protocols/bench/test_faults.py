@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from mpc.errors import DEALER, ConfigError, ProcessFailed
 from protocols.bench.faults import logged, table
 from protocols.bench.faults_told import blamed
@@ -19,11 +21,12 @@ from ..harness import ROOT
 def _campaign(log: Path, *words: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "protocols.bench.faults", "--system", "linucb-ds mpc", "--timeout", "30"]
     return subprocess.run(
-        [*command, "--jobs", "2", "--log", str(log), *words],
+        [*command, "--jobs", "2", "--forked", "--log", str(log), *words],
         capture_output=True, text=True, timeout=500, cwd=ROOT, check=False,
     )  # fmt: skip
 
 
+@pytest.mark.timeout(550)  # on a busy machine it takes minutes to load all modules
 def test_a_run_that_was_hit_says_so_once_and_goes_on_to_the_same_end(tmp_path: Path) -> None:
     log, faults = tmp_path / "faults.jsonl", ("--fault", "kill9", "ctrl-c-twice", "flip")
     done = _campaign(log, *faults)
@@ -67,3 +70,6 @@ def test_a_block_that_is_claimed_twice_is_found() -> None:
     assert claimed_twice(before, claims((1, 0), (2, 0), (2, 1), (3, 0))) == 0
     assert claimed_twice(before + b"cut", claims((1, 0), (2, 0), (2, 0))) == 1
     assert claimed_twice(before, claims((1, 0), (3, 0))) == 1
+    assert claimed_twice(before, claims((3, 0)), b"") == 0
+    assert claimed_twice(before, claims((2, 0), (3, 0)), b"") == 1
+    assert claimed_twice(before, claims((1, 0), (3, 0)), claims((1, 0))) == 0

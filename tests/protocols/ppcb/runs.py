@@ -19,9 +19,9 @@ from mpc.share import Share
 from protocols.ppcb import clients
 from protocols.ppcb.clients import pulled
 from protocols.ppcb.dealt_coins import choices
-from protocols.ppcb.player import Play
+from protocols.ppcb.player import Owners
 from protocols.ppcb.program import PAYER, PULLER, Decision, State, decide, learn
-from protocols.ppcb.run import Bandit, Owners, Run, twin_of
+from protocols.ppcb.run import Bandit, Run, twin_of
 from protocols.ppcb.settings import Settings
 from protocols.run import folder
 from protocols.run import simulate as simulation_of_any
@@ -72,11 +72,6 @@ class Simulation(simulation_of_any.Simulation[Run]):
     ) -> None:  # fmt: skip
         super().__init__(Bandit.on(environment, given, parties=parties, steps=steps, seed=seed), seed=seed, kept=kept)
         self.settings, self.parties, self.decisions = self.program.settings, parties, self.program.decisions
-
-    @property
-    def play(self) -> Play:
-        """All parties' end of the run."""
-        return self.player.play
 
     @property
     def world(self) -> Played:

@@ -65,7 +65,7 @@ def test_a_run_that_goes_on_is_the_run_that_was_never_stopped(changes: dict[str,
         assert (getattr(wanted, column) == getattr(found, column)).all()
     assert wanted.differences == found.differences and wanted.ledger == found.ledger
     assert counted(wanted) == counted(found) and wanted.offline_bytes == found.offline_bytes
-    words, again = whole.play.state.words(), resumed.play.state.words()
+    words, again = whole.player.state(), resumed.player.state()
     assert words.keys() == again.keys()
     for name, shares in words.items():
         if name.startswith("unpaid"):  # the owners' pairs are fresh in each process

@@ -71,7 +71,7 @@ MISTAKES: list[tuple[str, str]] = [
     ("--reciprocal exact", "--reciprocal is one of table, table+newton, newton, not 'exact'"),
     ("--reciprocal newton --fraction-bits 24", "use at most 22, or division 'table+newton'"),
     ("--newton -1", "counts from 0"),
-    ("--argmax sort", "--argmax is one of pairs, circuit, tournament, not 'sort'"),
+    ("--argmax sort", "--argmax is one of pairs, strings, circuit, tournament, not 'sort'"),
     ("--truncation none", "--truncation is one of exact, published, not 'none'"),
     ("--fraction-bits 1", "from 10 to 30"),
     ("--fraction-bits 40", "from 10 to 30"),

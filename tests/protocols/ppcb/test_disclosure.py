@@ -12,7 +12,7 @@ from mpc import EVERYONE, Open, Reveal, Session
 from mpc.ledger import Entry
 from mpc.rounds import Request
 from protocols.ppcb.clients import World
-from protocols.ppcb.player import Play, split
+from protocols.ppcb.player import Owners, split
 from protocols.ppcb.program import PULLER
 from protocols.ppcb.settings import Argmax, Division, Policy, Truncation, Variant
 from protocols.run.seeded_dealer import MeteredDealer
@@ -43,7 +43,7 @@ def test_the_ledger_is_the_papers_table(changes: dict[str, Any], parties: int) -
 
 def test_one_more_reveal_would_show() -> None:
     simulation = finished(settings(), 2, 3)
-    table = simulation.play.state.table
+    table = simulation.player.held.table
 
     def curious() -> Iterator[Any]:
         yield Reveal(table[0, 0, 0, 0], to=EVERYONE, what="an entry of P", why="somebody is curious")
@@ -78,9 +78,9 @@ def test_every_opening_is_uniform(changes: dict[str, Any], uniformity: Callable[
     session = Session.simulate(
         2, MeteredDealer(2, SEED), clients=clients_of(world), pair_keys={(0, 1): bytes(16)}, listener=listener
     )
-    play = Play(session, given)
-    for contexts in world.contexts:
-        play.turn(split(contexts, 2))
+    owners = Owners(session, given, split(world.contexts, 2))
+    for _ in world.contexts:
+        owners.turn()
     assert 64 in opened
     for bits, words in opened.items():
         assert uniformity(np.concatenate(words), bits) > 1e-6, bits

@@ -18,7 +18,7 @@ from mpc import ConfigError, RangeError, Session
 from mpc.errors import MaskedError
 from offline import InsecureSeededDealer
 from protocols.ppcb.clients import World
-from protocols.ppcb.player import Play, feature_blocks, share_contexts, split
+from protocols.ppcb.player import Owners, feature_blocks, share_contexts, split
 from protocols.ppcb.settings import Argmax, Division, Policy, Settings, Truncation, Variant
 
 from .runs import (
@@ -242,13 +242,14 @@ def test_scores_as_large_as_they_can_be_do_not_wrap(parties: int) -> None:
     given = Settings(arms=1, dim=8, owners=parties, division=Division.TABLE_NEWTON, steps=101)
     world = World([episode], given)
     session = Session.simulate(parties, InsecureSeededDealer(parties, 1), clients=clients_of(world))
-    play, twin, largest = Play(session, given), LinearBandit(1, 1, 8), 0.0
+    owners = Owners(session, given, split(world.contexts, parties))
+    twin, largest = LinearBandit(1, 1, 8), 0.0
     for contexts in world.contexts:
-        play.turn(split(contexts, parties))
+        owners.turn()
         largest = float(twin.predictions(contexts).max())
         twin.update(contexts, np.zeros((1, 1), int), np.ones((1, 1)))
     assert largest > 4.9
-    table = play.state.words()["table"].sum(axis=0, dtype=np.uint64).view(np.int64) * 2.0**-20
+    table = owners.state()["table"].sum(axis=0, dtype=np.uint64).view(np.int64) * 2.0**-20
     assert np.abs(table[:, :, 8] - twin.weights).max() < 1e-2
 
 

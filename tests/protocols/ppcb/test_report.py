@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from matplotlib import pyplot as plt
+from matplotlib.figure import Figure
 
 from bandits.environments import Episode
 from mpc import RangeError
@@ -56,13 +56,12 @@ def test_baselines_need_no_context() -> None:
 
 
 def test_the_curve_has_baselines_title_and_axes(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    kept: list[plt.Figure] = []
-    monkeypatch.setattr(picture.plt, "close", kept.append)
+    kept: list[Figure] = []
+    monkeypatch.setattr(picture, "Figure", lambda **how: kept.append(Figure(**how)) or kept[-1])
     reward_curve(run, tmp_path / "curve.png")
     (axes,) = kept[0].axes
     ends = {line.get_label(): float(line.get_ydata()[-1]) for line in axes.lines}
     widths = {line.get_label(): line.get_linewidth() for line in axes.lines}
-    plt.figure(kept[0]).clear()
     assert ends.keys() == {"private", "plaintext twin", "uniform arms", "best fixed arm"}
     assert ends["private"] == pytest.approx(run.rewards.mean())
     assert ends["uniform arms"] == pytest.approx(run.baselines["uniform arms"].mean())

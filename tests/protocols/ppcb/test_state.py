@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from bandits.environments import unit_rows
 from bandits.linear import LinearBandit
 from mpc import ConfigError
-from protocols.ppcb.player import Play
+from protocols.ppcb.player import Owners
 from protocols.ppcb.refresh import refresh
 from protocols.ppcb.settings import Division, Variant
 
@@ -119,32 +119,32 @@ def test_a_block_of_one_context_over_and_over(parties: int) -> None:
 def test_a_refresh_brings_a_perturbed_state_back(bits: int, parties: int) -> None:
     """Noise of 1e-3 on every entry of P and w is gone after two iterations, up to rounding."""
     simulation = finished(settings(refresh=1000, state_bits=bits, steps=4000), parties, 60)
-    play, wanted = simulation.play, regressions_of(exact(simulation))
+    player, wanted = simulation.player, regressions_of(exact(simulation))
     noise = np.random.default_rng(2).normal(scale=1e-3, size=wanted.shape)
-    play.state.table = play.state.table + play.session.share(noise, owner=1, scale=bits)
+    player.held.table = player.held.table + player.session.share(noise, owner=1, scale=bits)
     assert error(simulation) > 2e-3
-    rounds = play.session.meter.total.rounds
-    play.refresh()
-    assert play.session.meter.total.rounds - rounds == 1 + 4 * 2
+    rounds = player.session.meter.total.rounds
+    player.refresh()
+    assert player.session.meter.total.rounds - rounds == 1 + 4 * 2
     assert error(simulation) < 1e-5
     assert np.abs(simulation.result().regressions - wanted).max() < 1e-5
 
 
 def test_each_iteration_of_a_refresh_squares_the_error() -> None:
     simulation = finished(settings(refresh=1000, state_bits=28, steps=4000), 2, 60)
-    play, before = simulation.play, []
+    player, before = simulation.player, []
     noise = np.random.default_rng(2).normal(scale=1e-3, size=(3, 4, 9, 8))
-    play.state.table = play.state.table + play.session.share(noise, scale=28)
+    player.held.table = player.held.table + player.session.share(noise, scale=28)
     for _ in range(3):
         before.append(error(simulation))
-        play.session.run(refresh(play.session, play.state, play.settings, iterations=1))
+        player.session.run(refresh(player.session, player.held, player.settings, iterations=1))
     assert before[1] < 0.2 * before[0] and before[2] < 0.02 * before[1]
 
 
 def test_a_run_that_keeps_no_sums_cannot_refresh() -> None:
     with pytest.raises(ConfigError, match="set `refresh` when it starts"):
-        finished(settings(), 2, 1).play.refresh()
+        finished(settings(), 2, 1).player.refresh()
     published = finished(settings(variant=Variant.PUBLISHED), 2, 1)
-    assert isinstance(published.play, Play)
+    assert isinstance(published.player, Owners)
     with pytest.raises(ConfigError, match="published variant keeps no sums"):
-        published.play.refresh()
+        published.player.refresh()

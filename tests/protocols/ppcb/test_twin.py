@@ -19,7 +19,7 @@ CLOSE = 2.0**-12  # what the scores of 20 bits can tell apart
 ROOT = 1e-3  # the error of a root, times alpha, for each of the two scores that are compared
 LINUCB, THOMPSON = Policy.LINUCB, Policy.THOMPSON
 NEWTON, REFINED = Division.NEWTON, Division.TABLE_NEWTON
-PAIRS, CIRCUIT, TOURNAMENT = Argmax
+PAIRS, STRINGS, CIRCUIT, TOURNAMENT = Argmax
 
 
 def iterations(batch: int, owners: int) -> int:
@@ -49,6 +49,7 @@ GREEDY: list[tuple[dict[str, Any], float]] = [  # changes, and rounds a decision
     ({"ridge": 0.25, "bound": 1.5, "refresh": 0}, 13),
     ({"eps": 0.0}, 12),
     ({"eps": 1.0}, 12),
+    ({"argmax": STRINGS}, 11),
 ]
 OPTIMISTIC: list[tuple[dict[str, Any], float]] = [
     ({"policy": LINUCB}, 20),

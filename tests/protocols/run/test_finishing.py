@@ -12,6 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from protocols.run.report import Report, show
+
 from ..harness import awaited, finished, masked, refused
 from ..ppcb.commands import SMALL
 
@@ -101,6 +103,26 @@ def test_files_of_a_result_are_of_one_run(tmp_path: Path, capsys: Output, monkey
     after = written(tmp_path)
     assert set(after) == set(before) and all(after[name] != before[name] for name in before)
     assert {path.name for path in tmp_path.iterdir()} == {*after, "checkpoints"}
+
+
+def test_a_result_is_on_the_disk_when_it_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Contents, then names, result.json's last; only then is there nothing more to lose with what was kept."""
+    done, replace = list[str](), Path.replace
+    out = tmp_path / "out"
+
+    def more(folder: Path) -> list[Path]:
+        (folder / "steps.npz").touch()
+        return [folder / "steps.npz"]
+
+    def moved(path: Path, target: Path) -> Path:
+        done.append(f"{path.name} in place")
+        return replace(path, target)
+
+    monkeypatch.setattr(Path, "replace", moved)
+    monkeypatch.setattr(os, "fsync", lambda file: done.append(os.path.basename(os.readlink(f"/proc/self/fd/{file}"))))
+    show(Report({}, "", 1, files=more), {}, out, None, as_json=True)
+    assert done == ["result.json", "steps.npz", "steps.npz in place", "result.json in place", "out"]
+    assert sorted(path.name for path in out.iterdir()) == ["result.json", "steps.npz"]
 
 
 @pytest.mark.parametrize("name", ["result.json", "reward.png"])

@@ -11,6 +11,8 @@ from mpc import ConfigError
 from mpc.launch import Place
 from protocols.run.torchrun import one_voice, reported
 
+from ..harness import Output, masked, refused
+
 
 def test_what_all_ranks_find_rank_0_says(monkeypatch: pytest.MonkeyPatch) -> None:
     """The others wait until torchrun ends them, and end in peace; one that is not ended speaks after all."""
@@ -37,3 +39,12 @@ def test_what_ends_a_rank_is_left_where_torchrun_looks(tmp_path: Path, monkeypat
     told = json.loads((tmp_path / "error.json").read_text())["message"]
     assert told["message"] == told["extraInfo"]["py_callstack"] == "error: a folder is missing (...): make it"
     assert int(told["extraInfo"]["timestamp"]) > 0
+
+
+@pytest.mark.parametrize("program", ["samba --mode classic", "linucb-ds --mode classic", "helba --mode ckks"])
+def test_a_published_protocol_is_not_for_torchrun(
+    program: str, monkeypatch: pytest.MonkeyPatch, capsys: Output
+) -> None:
+    """It would be played on shares otherwise, under the other's name."""
+    monkeypatch.setattr("protocols.run.options.place", lambda: Place(0, 3, "gloo"))
+    refused(masked(capsys, f"run {program}"), "torchrun starts computing parties, and --mode c")

@@ -49,7 +49,7 @@ MISTAKES: list[tuple[str, str]] = [
     ("--mode paper", "invalid choice: 'paper'"),
     ("--resume --json", "--resume needs the folder of the run's checkpoints"),
     ("--resume --out nowhere", "there is no checkpoint in nowhere"),
-    ("--mode classic --resume --out nowhere", "there is no run in nowhere"),
+    ("--mode classic --resume --out nowhere", "there is no checkpoint in nowhere"),
     ("--checkpoint-every 0", "at least 1 pull between checkpoints, not 0"),
     ("--plot curve.txt", "a picture ends in .png, .svg, .pdf, .jpg, not as 'curve.txt' does"),
     ("--out file", "choose a place that can be used"),

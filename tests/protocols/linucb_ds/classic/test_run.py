@@ -369,16 +369,17 @@ def test_answers_that_make_no_sense() -> None:
 
 
 def test_a_problem_that_cannot_be_played_names_its_owner() -> None:
-    def with_bytes(at: int, new: bytes) -> Callable[[bytes], bytes]:
-        return lambda raw: raw[: 18 + at] + new + raw[18 + at + len(new) :]
-
-    arms_at = 12 + 40
-    for change in (
-        with_bytes(12, np.float64(-1.0).tobytes()),  # gamma
-        with_bytes(20, np.float64(np.nan).tobytes()),  # delta
-        with_bytes(9, b"\0"),  # scale of arms
-        with_bytes(arms_at, np.tile(np.int64(1), 6).tobytes()),  # equal arms
-    ):
+    changes: tuple[Callable[[bytes], bytes], ...] = (
+        lambda raw: raw.replace(b'"gamma": 1.0', b'"gamma":-1.0'),
+        lambda raw: raw.replace(b'"delta": 0.01', b'"delta":  NaN'),
+        lambda raw: raw.replace(b'"delta": 0.01', b'"delta": "01"'),
+        lambda raw: raw.replace(b'"noise"', b'"nosie"'),
+        lambda raw: raw.replace(b'"linucb"', b'"linucc"'),
+        lambda raw: raw.replace(b'"kind"', b'"kind '),
+        lambda raw: raw[:26] + b"\0" + raw[27:],  # scale of arms
+        lambda raw: raw[:-48] + np.tile(np.int64(1), 6).tobytes(),  # equal arms
+    )
+    for change in changes:
         with pytest.raises(ConfigError, match="DO sent a problem that cannot be played"):
             broken(Role.DO, change, Kind.PROBLEM)
 

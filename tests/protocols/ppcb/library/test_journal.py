@@ -93,6 +93,9 @@ def test_nothing_is_told_that_cannot_be_noted(
         patched.setattr(os, "fdatasync", full)
         with pytest.raises(ConfigError, match=r"journal cannot be written \(No space left on device\).*: make room"):
             bandit.predict(X[0])
+        patched.setattr(os, "fsync", full)
+        with pytest.raises(ConfigError, match=r"written \(No space left on device\): make room there"):
+            bandit._service._journals[tmp_path].begin(Told(0, ()))
     assert order == []
     assert bandit.predict(X[1]).decision_id == 1, "a number that was noted is spent"
     assert load(tmp_path).predict(X[2]).decision_id == 2
@@ -218,6 +221,26 @@ def test_every_folder_of_a_bandit_is_told(tmp_path: Path) -> None:
     bandit.predict(X[:3])
     assert [counts(load(tmp_path / name)) for name in ("one", "two")] == [[3], [3]]
     assert not (tmp_path / "gone").exists()
+
+
+def test_a_folder_that_is_moved_is_told_too(tmp_path: Path) -> None:
+    """An operator puts it elsewhere while its bandit is at work; what is put in its place is not gone on with."""
+    bandit = made()
+    bandit.save(tmp_path / "here")
+    bandit.predict(X[:2])
+    shutil.copytree(tmp_path / "here", tmp_path / "backup")
+    for name in ("there", "elsewhere"):
+        (tmp_path / "here").rename(tmp_path / name)
+        bandit.predict(X[:3])
+        (tmp_path / name).rename(tmp_path / "here")
+    (tmp_path / "here").rename(tmp_path / "there")
+    again = load(tmp_path / "there")
+    assert counts(again) == [8] and again.predict(X[0]).decision_id == 8
+    with pytest.raises(ConfigError, match="something else goes on with this bandit"):
+        bandit.predict(X[0])
+    (tmp_path / "backup").rename(tmp_path / "here")
+    with pytest.raises(ConfigError, match="something else goes on with this bandit"):
+        bandit.predict(X[0])
 
 
 def test_a_journal_begins_anew_with_a_save(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bandits.logs import RecordedLog
 from mpc.client import serve
 from mpc.errors import ConfigError, Desync, OutOfMaterial, PeerLost
 from mpc.ledger import Entry
@@ -16,7 +17,7 @@ from mpc.net.joining import listen
 from mpc.net.tcp import Tcp, TcpClient
 from mpc.session import Session
 from offline import Store, StoreSource, deal
-from protocols.ppcb import Hear, PrivateContextualBandit, Say, payer_client, puller_client
+from protocols.ppcb import Hear, PrivateContextualBandit, Say, evaluate_offline, payer_client, puller_client
 from protocols.ppcb.library.journal import Journal, Told
 from protocols.ppcb.player import split
 from protocols.run.checkpoint import Checkpoint
@@ -217,6 +218,21 @@ def test_the_greatest_count_of_any_party_holds(tmp_path: Path) -> None:
     (tmp_path / "0" / "party-0" / "journal").unlink()
     _, numbers, counts = lived(tmp_path, 1)
     assert numbers == [[7, 8]] * 2 and counts == [11] * 2
+
+
+def test_a_log_is_not_replayed_on_an_end() -> None:
+    """Said before anything is told: with this party's own columns it would look like contexts to predict."""
+
+    def party(session: Session) -> str:
+        own = split(X, 2)[session.hosted[0]]
+        log = RecordedLog(own[:4], np.zeros(4, np.int64), np.ones(4))
+        with pytest.raises(ConfigError, match="not on a party's end") as refused:
+            evaluate_offline(PrivateContextualBandit.over(session, **ENDS), log)
+        assert session.round == 0 and not list(session.ledger)
+        return str(refused.value)
+
+    said = values(over_tcp(2, party))
+    assert said[0] == said[1]
 
 
 def test_a_session_of_all_parties_needs_no_end(simulate: Callable[..., Session]) -> None:

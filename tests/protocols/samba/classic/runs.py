@@ -13,10 +13,11 @@ from bandits.samba.rewards import reward
 from protocols.published.drive import Play, Send, in_one_process
 from protocols.run.folder import Keep
 from protocols.samba.classic.masks import OwnerCoins
-from protocols.samba.classic.messages import COMP, CONTROLLER, CUSTOMER, Spec, owners_name
+from protocols.samba.classic.messages import COMP, CONTROLLER, CUSTOMER, Spec
 from protocols.samba.classic.outcome import Outcome
 from protocols.samba.classic.roles import Make, comparator, controller, data_customer, owners
 from protocols.samba.classic.run import ClassicRun, play_classic
+from protocols.samba.owners import owners_name
 
 BITS = 256
 KEY, MASKS = bytes(range(32)), bytes(32)
@@ -37,11 +38,11 @@ def same(run: ClassicRun) -> bool:
     reference = run.reference
     assert reference is not None
     return (
-        run.arms == reference.arms.tolist()
-        and run.pulls.tolist() == reference.pulls.tolist()
-        and run.sums.tolist() == reference.sums.tolist()
-        and run.total == reference.total == int(run.sums.sum())
-        and len(run.arms) == run.budget
+        run.game.arms.tolist() == reference.arms.tolist()
+        and run.game.pulls.tolist() == reference.pulls.tolist()
+        and run.game.sums.tolist() == reference.sums.tolist()
+        and run.total == reference.total == int(run.game.sums.sum())
+        and len(run.game.arms) == run.budget
         and run.pulls_equal_reference is True
     )
 

@@ -258,10 +258,10 @@ class Thrice(Restless):
 
 def test_an_own_policy_plugs_in() -> None:
     run = classic(Thrice(), [0.0, 0.0, 0.0], 10)
-    assert run.arms == [0, 1, *[2] * 8]
+    assert run.game.arms.tolist() == [0, 1, *[2] * 8]
     assert run.counts.masks == 3 * 3 * 7 and run.reference is None and run.pulls_equal_reference is None
     assert not fields_of(Thrice(), 10)[0].doubles
-    assert classic(UCB(), budget=30).arms == classic("ucb", budget=30).arms
+    assert classic(UCB(), budget=30).game.equals(classic("ucb", budget=30).game)
 
 
 def test_an_answer_that_is_no_bit_names_its_owner(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,6 +32,7 @@ from protocols.samba.classic.messages import Spec
 from .runs import classic, same
 
 MEANS = [0.2, 0.8, 0.5]
+ALONE = [range(i, i + 1) for i in range(3)]
 PROCESS = [sys.executable, "-m", "protocols.published.participant", "protocols.samba.classic.cast:PUBLISHED"]
 
 
@@ -51,7 +52,7 @@ def test_k_plus_three_processes_give_what_one_gives(name: str, monkeypatch: pyte
     monkeypatch.setattr(participant, "launch", looking)
     spec = Spec(name, eps=0.3)
     run, alone = launched(spec), classic(spec, MEANS, 60)
-    assert same(run) and run.arms == alone.arms and run.total == alone.total
+    assert same(run) and run.game.equals(alone.game) and run.total == alone.total
     assert run.counts == alone.counts and set(run.ledger) == set(alone.ledger)
     assert set(run.outcomes) == {"DC", "Controller", "Comp", "owner 0", "owner 1", "owner 2"}
     assert run.seconds_per_step > 0 and min(run.seconds.values()) > 0
@@ -140,28 +141,28 @@ def test_the_first_cause_is_reported_once(
 def test_each_process_is_given_its_own_input_only(tmp_path: Path) -> None:
     seeds = Seeds.of(1)
     cast = cast_of(
-        RunKept(Spec("ucb"), MEANS, 9, seeds), BernoulliArms(np.array(MEANS)), masks=b"\7" * 32, bits=256,
-        insecure=True, start=0, keep=None,
-    )  # fmt: skip
+        RunKept(Spec("ucb"), MEANS, 9, seeds), ALONE, masks=b"\7" * 32, bits=256, insecure=True, start=0, keep=None
+    )
     cast.write(tmp_path)
     names = list(cast.inputs)
     given = [json.loads(input_path(tmp_path, name).read_text()) for name in names]
     assert names == ["Controller", "Comp", "DC", "owner 0", "owner 1", "owner 2"]
     assert all(input_path(tmp_path, name).stat().st_mode & 0o077 == 0 for name in names)
     own = [set(one) - {"arms", "bits"} for one in given]
-    owner = {"key", "common", "masks", "rewards", "spec", "budget", "keep", "mean", "noise"}
-    assert own == [{"seed", "start"}, {"seed", "key"}, {"spec", "budget", "insecure"}, owner, owner, owner]
+    owner = {"key", "common", "masks", "rewards", "keep", "means", "noise", "rows"}
+    assert own == [{"seed", "start", "hosts"}, {"seed", "key"}, {"spec", "budget", "insecure"}, owner, owner, owner]
     assert given[0]["seed"] == seeds.order.hex() != given[1]["seed"]
     assert "07" * 32 not in json.dumps(given[:3]) and given[1]["key"] == given[3]["key"] == given[5]["key"]
     assert seeds.common.hex() not in json.dumps(given[:3]) and seeds.noise.hex() not in json.dumps(given)
-    assert len({one["noise"] for one in given[3:]}) == 3 and [one["mean"] for one in given[3:]] == MEANS
+    assert len({*given[3]["noise"], *given[4]["noise"], *given[5]["noise"]}) == 3
+    assert [one["means"] for one in given[3:]] == [[mean] for mean in MEANS]
 
 
 def test_a_participant_that_never_comes_is_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mpc.launch._SECONDS_TO_START", 0.5)
     cast = cast_of(
-        RunKept(Spec("ucb"), MEANS[:2], 9, Seeds.of(1)), BernoulliArms(np.array(MEANS[:2])), masks=bytes(32), bits=256,
-        insecure=True, start=0, keep=None,
+        RunKept(Spec("ucb"), MEANS[:2], 9, Seeds.of(1)), ALONE[:2], masks=bytes(32), bits=256, insecure=True, start=0,
+        keep=None,
     )  # fmt: skip
     cast.write(tmp_path)
     role = "import protocols.published.participant as c; c.party_main(c.main)"

@@ -19,6 +19,7 @@ from protocols.samba.classic.messages import Kind, Spec
 from protocols.samba.classic.outcome import Operations
 from protocols.samba.classic.run import ReferenceCoins
 from protocols.samba.classic.selecting import Seen
+from protocols.samba.owners import game_of
 from protocols.samba.policies import local_policy
 
 from .runs import BITS, MEANS, classic, noted, plays, same
@@ -52,7 +53,7 @@ def test_other_constants(spec: Spec) -> None:
 def test_ties_are_broken_alike(name: str, means: list[float]) -> None:
     runs = [classic(name, means, 40, seed=seed) for seed in range(6)]
     assert all(same(one) for one in runs)
-    assert len({tuple(one.arms) for one in runs}) > 1  # by the permutation, not by the arm's number
+    assert len({tuple(one.game.arms) for one in runs}) > 1  # by the permutation, not by the arm's number
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -61,10 +62,10 @@ def test_another_mask_gives_the_same_pulls(name: str) -> None:
     second: list[Seen] = []
     one = classic(name, budget=60, mask_seed=1, seen=first)
     other = classic(name, budget=60, mask_seed=2, seen=second)
-    assert one.arms == other.arms and one.total == other.total and same(one)
+    assert one.game.equals(other.game) and one.total == other.total and same(one)
     assert [seen[:2] for seen in first] == [seen[:2] for seen in second]
     assert all(a.values != b.values for a, b in zip(first, second) if any(a.values))
-    assert classic(name, budget=60).arms == one.arms  # with masks from the system
+    assert classic(name, budget=60).game.equals(one.game)  # with masks from the system
 
 
 @pytest.mark.parametrize("hosts", [[range(3)], [range(1), range(1, 3)]], ids=["together", "in two"])
@@ -72,13 +73,14 @@ def test_another_mask_gives_the_same_pulls(name: str) -> None:
 def test_owners_play_alike_wherever_they_are_hosted(name: str, hosts: list[range]) -> None:
     alone, _ = noted(plays(Spec(name), 40))
     hosted, _ = noted(plays(Spec(name), 40, hosts=hosts))
-    steps = [row for outcome in alone.values() for row in outcome.steps]
-    assert [row for outcome in hosted.values() for row in outcome.steps] == steps
+    states = [[outcome.state for outcome in outcomes.values() if outcome.state] for outcomes in (alone, hosted)]
+    games = [game_of(({name: np.array(rows) for name, rows in one.items()} for one in each), 40) for each in states]
+    assert len(states[0]) == 3 and len(states[1]) == len(hosts) and games[0].equals(games[1])
     assert hosted["DC"].total == alone["DC"].total
     seeds = Seeds.of(1)
     coins = ReferenceCoins(seeds, 3, local_policy(name))
     plain = run(by_name(name, 3), _arms(), 40, coins, seeds.rewards)
-    assert [np.nonzero(plain.arms == arm)[0].tolist() for arm in range(3)] == [[t - 1 for t in row] for row in steps]
+    assert games[0].equals(plain)
 
 
 def _arms() -> Any:
@@ -89,7 +91,7 @@ def _arms() -> Any:
 
 def test_an_exploring_step_pulls_any_arm() -> None:
     """800 steps of four arms: each count is within five standard deviations of 200."""
-    pulls = Counter(classic(Spec("epsilon-greedy", eps=1.0), [0.0, 0.0, 0.0, 1.0], 804).arms[4:])
+    pulls = Counter(classic(Spec("epsilon-greedy", eps=1.0), [0.0, 0.0, 0.0, 1.0], 804).game.arms[4:].tolist())
     assert set(pulls) == {0, 1, 2, 3} and all(abs(count - 200) < 5 * math.sqrt(150) for count in pulls.values())
 
 
@@ -120,7 +122,7 @@ def test_comp_gets_masked_scores_in_another_order_each_time() -> None:
     for arm in range(8):
         s[arm] = arms.reward(seeds.rewards, arm, arm + 1)
     places, masks = Counter(), []
-    for one, arm in zip(seen, done.arms[8:], strict=True):
+    for one, arm in zip(seen, done.game.arms[8:], strict=True):
         scores = s / n + np.sqrt(2.0 * math.log(one.step) / n)
         values = np.array(one.values)
         assert np.allclose(np.sort(values) / values.max(), np.sort(scores) / scores.max(), rtol=1e-9)
@@ -194,10 +196,15 @@ def test_progress_is_told() -> None:
 def test_a_stopped_run_goes_on_as_if_it_had_not_been(name: str, tmp_path: Path) -> None:
     whole = classic(name, budget=60)
     first = _stopped(name, 60, 30, tmp_path)
-    assert not first.finished and first.total is None and first.done == 30 and first.arms == whole.arms[:30]
-    assert first.pulls_equal_reference and first.cumulative_reward == first.sums.sum()
+    assert (
+        not first.finished
+        and first.total is None
+        and first.done == 30
+        and first.game.arms.tolist() == whole.game.arms[:30].tolist()
+    )
+    assert first.pulls_equal_reference and first.cumulative_reward == first.game.total
     second = classic(name, budget=60, folder=tmp_path, resume=True)
-    assert same(second) and second.arms == whole.arms and second.total == whole.total
+    assert same(second) and second.game.equals(whole.game) and second.total == whole.total
     assert set(second.ledger) == set(whole.ledger)
     again = classic(name, budget=60, folder=tmp_path, resume=True)  # which only adds up
     assert again.total == whole.total and again.counts.seals == 0
@@ -226,7 +233,8 @@ def test_a_run_with_fresh_seeds_goes_on_with_them(tmp_path: Path) -> None:
     first = classic("thompson", budget=60, seed=None, folder=tmp_path, stop=lambda: True)
     assert first.done == 3
     assert same(classic("thompson", budget=60, seed=None, folder=tmp_path, resume=True))
-    assert classic("ucb", [0.5] * 9, 40, seed=None).arms != classic("ucb", [0.5] * 9, 40, seed=None).arms
+    runs = [classic("ucb", [0.5] * 9, 40, seed=None) for _ in range(2)]
+    assert not runs[0].game.equals(runs[1].game)
 
 
 def test_the_folder_is_its_owners_alone(tmp_path: Path) -> None:
@@ -250,7 +258,7 @@ def test_another_run_is_not_taken_up(change: dict[str, Any], words: str, tmp_pat
 
 
 def test_damage_is_said(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="there is no run in"):
+    with pytest.raises(ConfigError, match="there is no checkpoint in"):
         classic("ucb", folder=tmp_path, resume=True)
     _stopped("ucb", 60, 30, tmp_path)
     for path in tmp_path.glob("owners-0-to-2/*.npz"):

@@ -80,9 +80,9 @@ def agrees(run: Run) -> None:
     """Every pull, every (s_i, n_i) and the sum are the reference's; all that a run counts fits together."""
     game, budget = run.game, run.settings.budget
     assert run.reference is not None
-    assert game.pulled.tolist() == run.reference.pulled.tolist()
+    assert game.arms.tolist() == run.reference.arms.tolist()
     assert game.pulls.tolist() == run.reference.pulls.tolist()
     assert game.sums.tolist() == run.reference.sums.tolist()
     assert run.equal and run.total == game.total == run.reference.total
-    assert game.pulls.sum() == budget and game.pulled[: run.settings.arms].tolist() == list(range(run.settings.arms))
+    assert game.pulls.sum() == budget and game.arms[: run.settings.arms].tolist() == list(range(run.settings.arms))
     assert (game.sums <= game.pulls).all()

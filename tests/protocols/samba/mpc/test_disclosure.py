@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from mpc import EVERYONE, Open, Reveal
+from mpc.correlations import SignTables
 from mpc.ledger import Entry
 from mpc.rounds import Input, Request
 from protocols.run.simulate import Simulation
@@ -79,18 +80,17 @@ def test_rounds(policy: str, parties: int) -> None:
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("arms", [1, 6, 40])
+@pytest.mark.parametrize("arms", [1, 6, 70])
 def test_every_step_draws_the_plan(policy: str, arms: int) -> None:
     own = finished(policy, arms, 4)
     assert own.dealer.dealt_bytes == 4 * own.rehearsed.plan.step_bytes > 0
 
 
 @pytest.mark.parametrize(
-    ("policy", "arms", "rings"),
-    [("epsilon-greedy", 10, {3, 4, 8}), ("ucb", 40, {3, 8, 64}), ("pursuit", 8, {3, 8, 64})],
+    ("policy", "arms", "further"), [("epsilon-greedy", 10, {4}), ("ucb", 70, {64}), ("pursuit", 8, {64})]
 )
 def test_every_opening_is_uniform(
-    policy: str, arms: int, rings: set[int], uniformity: Callable[[np.ndarray, int], float]
+    policy: str, arms: int, further: set[int], uniformity: Callable[[np.ndarray, int], float]
 ) -> None:
     """All openings of a run by the ring they are opened in.  Rejects at p < 1e-6, on a fixed seed."""
     opened: dict[int, list[np.ndarray]] = {}
@@ -99,8 +99,10 @@ def test_every_opening_is_uniform(
         if isinstance(request, Open):
             opened.setdefault(request.bits, []).append(np.asarray(reply).astype(np.uint64).reshape(-1))
 
-    finished(policy, arms, 300 if arms < 40 else 40, listener=listener)
-    assert opened.keys() >= rings
+    own = finished(policy, arms, 300 if arms < 40 else 40, listener=listener)
+    signs = [item for item in own.rehearsed.plan.items if isinstance(item, SignTables)]
+    rings = {bits for item in signs for bits in (item.width, item.cut.pair_bits, item.cut.verdict_bits)}
+    assert signs and opened.keys() >= rings | further
     for ring, words in opened.items():
         assert uniformity(np.concatenate(words), ring) > 1e-6, ring
 

@@ -29,7 +29,7 @@ def test_fifty_seeds(policy: str) -> None:
     for seed in range(50):
         run = simulate(rising(4), settings, parties=2, seed=seed)
         agrees(run)
-        runs.append(tuple(run.game.pulled))
+        runs.append(tuple(run.game.arms))
     assert len(set(runs)) > 25, "seeds give games of their own"
 
 
@@ -95,9 +95,9 @@ def test_hosts_change_nothing() -> None:
 def test_a_different_reference_shows() -> None:
     run = played(rising(4), "ucb", 30)
     assert run.reference is not None
-    pulled = run.reference.pulled.copy()
+    pulled = run.reference.arms.copy()
     pulled[-1] = (pulled[-1] + 1) % 4
-    assert not replace(run, reference=replace(run.reference, pulled=pulled)).equal
+    assert not replace(run, reference=replace(run.reference, arms=pulled)).equal
     assert not replace(run, total=run.total + 1).equal
     assert replace(run, reference=None).equal is None
 

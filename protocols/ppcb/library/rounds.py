@@ -1,4 +1,4 @@
-"""What the calls of the library run among the parties, and the clients that go with them.
+"""The rounds of the library's calls, and the clients that go with them.
 
               owners        computing parties          puller            payer
     predict   x_p  ----->   scores, argmax  [arm] ---> arm

@@ -1,0 +1,51 @@
+"""A symmetric matrix held once: its upper triangle, row after row, and behind it any rows that belong to none.
+
+Knows positions; no share.  [P; w'] of D + 1 rows and D columns is a vector of D (D + 1) / 2 + D words.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+
+def pack(table: np.ndarray) -> np.ndarray:
+    """(..., rows, dim) as (..., words): what lies below the diagonal of the first `dim` rows is left out."""
+    *lead, rows, dim = table.shape
+    return table.reshape(*lead, rows * dim).take(_kept(rows, dim), axis=-1)
+
+
+def unpack(words: np.ndarray, dim: int) -> np.ndarray:
+    """(..., words) as (..., rows, dim), symmetric in its first `dim` rows."""
+    rows = rows_of(words.shape[-1], dim)
+    return words.take(_spread(rows, dim), axis=-1).reshape(*words.shape[:-1], rows, dim)
+
+
+def rows_of(words: int, dim: int) -> int:
+    """Rows of the table that so many words hold."""
+    further, rest = divmod(words - dim * (dim + 1) // 2, dim)
+    if further < 0 or rest:
+        raise ValueError(f"{words} words hold no triangle of {dim} rows and whole rows behind it")
+    return dim + further
+
+
+@lru_cache(maxsize=64)
+def triangle(dim: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and columns of an upper triangle, diagonal included."""
+    return np.triu_indices(dim)
+
+
+@lru_cache(maxsize=64)
+def _kept(rows: int, dim: int) -> np.ndarray:
+    i, j = triangle(dim)
+    return np.concatenate([i * dim + j, np.arange(dim * dim, rows * dim)])
+
+
+@lru_cache(maxsize=64)
+def _spread(rows: int, dim: int) -> np.ndarray:
+    at = np.empty((rows, dim), np.intp)
+    i, j = triangle(dim)
+    at[i, j] = at[j, i] = np.arange(i.size)
+    at[dim:] = np.arange(i.size, i.size + (rows - dim) * dim).reshape(-1, dim)
+    return at.reshape(-1)

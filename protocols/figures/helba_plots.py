@@ -1,0 +1,93 @@
+"""The pictures of HELBA's figures, drawn from their rows alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from ..bench.helba import PAPER
+from ..run.picture import picture
+from .style import PANEL, SMALL, band, each, lines, mean_line, of
+from .units import Rows
+
+_STYLES = {"HELBA, on shares": "k--", "HELBA, on ciphertexts": "C6:"}
+
+
+def draw(figure: str, rows: Rows, path: Path) -> None:
+    """Write the PNG of a figure."""
+    title, drawer = _DRAWERS[figure]
+    with picture(path, 7 if figure in ("1", "time", "table1") else 11, 4.4, dpi=110) as canvas:
+        canvas.suptitle(title, fontsize=11)
+        drawer(canvas, rows)
+
+
+def _regret(canvas: Figure, rows: Rows) -> None:
+    axes = canvas.subplots()
+    for policy in each(rows, "policy"):
+        mean_line(axes, of(rows, policy=policy), "t", "regret", policy, _STYLES.get(policy, "-"))
+    axes.set(xlabel="t", ylabel="cumulative regret", ylim=(0, None))
+    axes.set_title(f"means of {len(each(rows, 'run'))} runs", fontsize=PANEL)
+    axes.legend(fontsize=SMALL)
+
+
+def _by_rule(canvas: Figure, rows: Rows) -> None:
+    """A panel for each problem: the mean, and two standard errors."""
+    problems = each(rows, "problem")
+    for axes, problem in zip(canvas.subplots(1, len(problems), squeeze=False)[0], problems):
+        some = of(rows, problem=problem)
+        rules = each(some, "rule")
+        for place, rule in enumerate(rules):
+            regret = np.array([row["regret"] for row in of(some, rule=rule)])
+            updates = np.mean([row["updates"] for row in of(some, rule=rule)])
+            axes.errorbar(place, regret.mean(), 2.0 * regret.std() / len(regret) ** 0.5, fmt="o", capsize=3)
+            axes.annotate(f" {updates:.0f}", (place, regret.mean()), fontsize=SMALL)
+        axes.set_xticks(range(len(rules)), rules, fontsize=SMALL)
+        axes.set(ylabel="regret", ylim=(0, None))
+        axes.set_title(f"{problem}, T = {some[0]['T']:,}; beside each point its updates", fontsize=PANEL)
+
+
+def _updates(canvas: Figure, rows: Rows) -> None:
+    left, right = canvas.subplots(1, 2)
+    for policy in each(rows, "policy"):
+        some = of(rows, policy=policy)
+        if policy != "OFUL":
+            band(left, some, "T", "updates", policy, "o-", markersize=3)
+        band(right, some, "T", "regret", policy, "o-", markersize=3)
+    left.set(xlabel="T", xscale="log", ylabel="updates; OFUL has T")
+    right.set(xlabel="T", xscale="log", yscale="log", ylabel="regret")
+    reach = np.array(sorted(each(rows, "T")), float)
+    right.plot(reach, np.sqrt(reach), "k:", label="sqrt(T)")
+    left.legend(fontsize=SMALL)
+    right.legend(fontsize=SMALL)
+
+
+def _time(canvas: Figure, rows: Rows) -> None:
+    axes = canvas.subplots()
+    lines(axes, rows, "what", "T", "seconds", markersize=3)
+    axes.plot(*PAPER, "k*", label="the paper, encrypted")
+    axes.set(xlabel="T", ylabel="seconds", xscale="log", yscale="log")
+    axes.legend(fontsize=SMALL)
+
+
+def _security(canvas: Figure, rows: Rows) -> None:
+    axes = canvas.subplots()
+    first = rows[0]["cpu_seconds_per_step"]
+    for place, row in enumerate(rows):
+        spent = row["cpu_seconds_per_step"]
+        axes.bar(place, spent, 0.5, color="C0")
+        said = f"{spent:.1f} s, x {spent / first:.2f}\nN = {row['degree']:,}"
+        axes.annotate(said, (place, spent), ha="center", va="bottom", fontsize=SMALL)
+    axes.set_xticks(range(len(rows)), [f"{row['security']} bits" for row in rows], fontsize=PANEL)
+    axes.set(ylabel="seconds of the processor, a step", ylim=(0, 1.25 * max(r["cpu_seconds_per_step"] for r in rows)))
+
+
+_DRAWERS: dict[str, tuple[str, Callable[[Figure, Rows], None]]] = {
+    "1": ("HELBA, Figure 1: regret in the paper's problem", _regret),
+    "batches": ("Regret by what ends a batch", _by_rule),
+    "updates": ("Updates and regret, new features at each step, d = 2, K = 2", _updates),
+    "time": ("Time of a run of the paper's problem, two parties and the users on one machine", _time),
+    "table1": ("Time of a step on ciphertexts against the level of security", _security),
+}

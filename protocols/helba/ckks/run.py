@@ -1,0 +1,120 @@
+"""A whole run on ciphertexts, in one process or in three, beside the policy in the clear."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from bandits.helba import HELBA, Problem, play
+from mpc.ledger import Ledger
+from mpc.net.transport import DEFAULT_TIMEOUT
+
+from ...published.drive import STEPS, Times, Watch, in_one_process
+from ...published.outcome import whole_ledger
+from ...published.participant import launched
+from ...run.report import Report, learned, ledger_json
+from ..beside import Beside, facts, picture, said
+from ..clients import check
+from .cast import PUBLISHED, cast_of, play_of
+from .masks import DISTANCE
+from .messages import Role
+from .outcome import Outcome
+from .scheme import Vault
+from .server import Seen
+from .settings import Settings
+
+
+@dataclass(frozen=True)
+class CkksRun(Beside):
+    """What the participants ended with."""
+
+    mode, where, near = "ckks", "on ciphertexts", 1e-3
+
+    settings: Settings
+    outcomes: dict[str, Outcome]
+    parts: dict[str, Times] = field(repr=False)
+    processes: bool
+
+    @property
+    def server(self) -> Outcome:
+        """Of the server, who counts."""
+        return self.outcomes[Role.SERVER]
+
+    @property
+    def distance(self) -> float:
+        """Statistical, of all that users see of masked numbers from nothing at all; at most."""
+        return self.server.masked * DISTANCE
+
+    @property
+    def ledger(self) -> Ledger:
+        """Of all participants."""
+        return whole_ledger(self.outcomes.values())
+
+    @property
+    def seconds_per_step(self) -> float:
+        """On the server's clock; keys are not in it."""
+        return self.parts[Role.SERVER][STEPS].wall / self.settings.steps
+
+    @property
+    def cpu_seconds(self) -> float:
+        """Of the processor, keys and all."""
+        spent = self.parts.values() if self.processes else [self.parts[Role.SERVER]]
+        return sum(part.processor for parts in spent for part in parts.values())
+
+
+def play_ckks(
+    settings: Settings,
+    problem: Problem,
+    *,
+    processes: bool = False,
+    watch: Watch | None = None,
+    look: Callable[[Vault], Seen] | None = None,
+    timeout: float = DEFAULT_TIMEOUT,
+) -> CkksRun:
+    """HELBA as published.
+
+    processes: a process for each participant.  watch: is told how many steps are done.  timeout: seconds of silence.
+    look: in one process, given the key, what is shown the server's ciphertexts.
+    """
+    vault = Vault(settings.scheme)  # says what is missing or refused before anything starts
+    for step in range(settings.steps):
+        check(problem.features[step], problem.rewards[step], settings.constants, step)
+    cast = cast_of(settings, problem)
+    if processes:
+        outcomes, parts = launched(PUBLISHED, cast, watch=watch, timeout=timeout)
+    else:
+        seen = None if look is None else look(vault)
+        plays = {
+            name: play_of(node, dict(cast.inputs[name]), watch, vault, seen) for node, name in enumerate(cast.inputs)
+        }
+        outcomes, parts = in_one_process(plays)
+    arms, ends = np.array(outcomes[Role.USER].arms), np.array(outcomes[Role.SERVER].ends)
+    twin = play(HELBA(settings.constants), problem, arms, near=CkksRun.near)
+    return CkksRun(settings, problem, arms, ends, twin, outcomes, parts, processes)
+
+
+def report(run: CkksRun, seed: int) -> Report:
+    """What every HELBA has, then ciphertexts and what refreshing them tells."""
+    server, steps, scheme = run.server, run.settings.steps, run.settings.scheme
+    document: dict[str, Any] = {
+        "program": "helba", "steps": steps, "seed": seed, **facts(run),
+        "seconds_per_step": run.seconds_per_step,
+        "cpu_seconds_per_step": run.cpu_seconds / steps,
+        "rounds_per_step": server.rounds / steps,
+        "offline_bytes_per_step": server.key_bytes / steps,
+        "security": scheme.security, "degree": scheme.degree, "modulus_bits": scheme.bits,
+        "refreshes": server.refreshes, "masked_numbers": server.masked, "statistical_distance": run.distance,
+        "ledger": ledger_json(run.ledger),
+    }  # fmt: skip
+    lines = [
+        *said(run), "",
+        f"a step took {run.seconds_per_step:.2f} s, {run.cpu_seconds / steps:.2f} s of the processor, and "
+        f"{server.rounds / steps:.1f} answers of its user; keys of {server.key_bytes / 1e6:.0f} MB",
+        f"{server.refreshes:,} refreshes of {server.masked:,} numbers under masks of 32 bits: what users see is within "
+        f"{run.distance:.1g} of nothing; {scheme.security} bits of security by SEAL's guard",
+        "", *learned(run.ledger),
+    ]  # fmt: skip
+    return Report(document, "\n".join(lines), steps, lambda path: picture(run, path))
