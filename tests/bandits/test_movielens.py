@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bandits.linear_problem import ProblemError
-from bandits.movielens import MOVIES, USERS, factorise, load_ratings, movielens, spectral_movielens
+from bandits.movielens import MOVIES, USERS, Factors, factorise, load_ratings, movielens, spectral_movielens
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 needs_data = pytest.mark.skipif(
@@ -49,6 +49,12 @@ def test_the_first_movies_for_a_user() -> None:
 def test_choices_that_are_refused(given: dict[str, int]) -> None:
     with pytest.raises(ProblemError):
         movielens(SHARED, **{"dim": 1, "arms": 3, "user": 0, **given})
+
+
+def test_an_error_is_over_the_ratings_that_were_given() -> None:
+    """1 is one of them, and 0 is none."""
+    found = Factors(np.array([[1.0], [2.0]]), np.array([[2.0], [1.0]]))
+    assert found.error(np.array([[1.0, 0.0], [0.0, 5.0]])) == pytest.approx(np.sqrt((1.0 + 9.0) / 2.0))
 
 
 def test_files_that_are_refused(tmp_path: Path) -> None:

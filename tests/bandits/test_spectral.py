@@ -98,6 +98,13 @@ def test_a_single_node() -> None:
     assert [pull.arm for pull in pulls] == [0, 0, 0]
 
 
+def test_rewards_that_are_all_0_are_smooth() -> None:
+    assert spectral_problem(path_graph(3), np.zeros(3)).exploration == SpectralConfidence(
+        tuple(eigenbasis(laplacian(path_graph(3)))[0].tolist()), smoothness=0.0, theta_norm=1.0, noise=1.0, delta=0.01,
+        gamma=1.0,
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize(
     "weights", [np.ones((2, 3)), np.array([[0.0, 1.0], [2.0, 0.0]]), -path_graph(3), np.full((2, 2), np.nan)]
 )

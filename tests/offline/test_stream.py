@@ -282,6 +282,8 @@ def test_a_party_says_that_it_waits_for_its_dealer_before_it_loses_it() -> None:
         source.draw(FIRST)
     assert said == ["the dealer"]
     ours.send(bytes(plan.step_bytes))
+    while source._queue.empty():  # its reader may take longer than `timeout`
+        time.sleep(0.005)
     source.draw(FIRST)
     assert said == ["the dealer"], "nobody waits for what is there"
     source.close()

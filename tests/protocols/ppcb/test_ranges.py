@@ -93,6 +93,13 @@ def test_settings_that_cannot_be_are_refused_with_their_numbers(changes: dict[st
         settings(**changes)
 
 
+@pytest.mark.parametrize(("argmax", "most"), [(Argmax.PAIRS, 1000), (Argmax.CIRCUIT, 1000), (Argmax.TOURNAMENT, 5000)])
+def test_so_many_arms_fit_and_no_more(argmax: Argmax, most: int) -> None:
+    assert settings(arms=most, argmax=argmax).arms == most
+    with pytest.raises(RangeError, match=f"{most + 1} arms are more than {most}, for which comparisons fit"):
+        settings(arms=most + 1, argmax=argmax)
+
+
 @st.composite
 def anything(draw: st.DrawFn) -> Settings:
     """Settings of all kinds, those that cannot be left out."""
