@@ -16,7 +16,7 @@ from protocols.run.folder import reserved
 from protocols.run.options import add_problem, planned
 from protocols.samba.command import Samba
 
-from ..harness import Output, awaited, document, masked, refused, started
+from ..harness import LIMIT, Output, awaited, document, masked, refused, started
 
 CONTRACT = [
     "policy", "mode", "arms", "budget", "cumulative_reward", "reference_cumulative_reward", "pulls_equal_reference",
@@ -193,7 +193,7 @@ def test_a_plan_is_what_a_step_draws(here: Path, capsys: Output) -> None:
     [
         ("run samba", 1500, "mpc"),
         ("launch samba --hosts 1", 500, "mpc/party-1"),
-        ("run samba --mode classic --bits 1024", 6000, "classic/owners-0-to-3"),
+        ("run samba --mode classic --bits 1024", 2500, "classic/owners-0-to-3"),
     ],
     ids=["run", "launch", "classic"],
 )
@@ -204,7 +204,7 @@ def test_ctrl_c_and_resume(how: str, budget: int, kept: str, here: Path, capsys:
     process = started(*words.split(), cwd=here)
     awaited(lambda: any(path.stem > "checkpoint-000000020" for path in home.glob("checkpoint-*.npz")))  # all kept 20
     process.send_signal(signal.SIGINT)
-    _, complained = process.communicate(timeout=60)
+    _, complained = process.communicate(timeout=LIMIT)
     assert process.returncode == 130, complained
     assert "before DC was told anything: go on with --resume and --out out" in complained
     facts = document(capsys, f"{words} --resume")
