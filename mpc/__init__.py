@@ -1,4 +1,18 @@
-"""Secret sharing for N parties: shares, rounds, protocols, transports.  Never heard of an arm."""
+"""Secret sharing for N parties: shares, rounds, protocols, transports.  Never heard of an arm.
+
+session, rounds      a run of one process, and what a round of a program may ask for; exchange does it
+share, ring          secret-shared values and the words they are made of; packing holds a symmetric matrix once
+ops                  the protocols, one family a file: products, truncate, sign (comparisons), argmax, ...
+correlations         what is dealt for them, field by field
+chunks, strings      how a comparison is cut, in 3 and in 2 rounds, and how many bytes are dealt for it
+curves               public functions as tables of lines
+prg, pairs           where masks come from, and seeds that two parties share
+client               roles that do not compute
+ledger, meter, trail who learned what; what it cost; what all must have done alike
+net                  transports; launch, children, lifeline, scratch: processes of this machine, and what they leave
+cases                the operations as a table, for tests and measurements
+errors, files, tables
+"""
 
 from .errors import ConfigError, Desync, MaskedError, OutOfMaterial, PeerLost, RangeError, StoreRefused
 from .ledger import EVERYONE, Ledger

@@ -1,4 +1,10 @@
-"""Correlated randomness, made before any input exists."""
+"""Correlated randomness, made before any input exists.
+
+plan        what a program will draw, found by running it once
+dealing     what the dealt fields of each kind are
+dealer      a dealer in this process; stream: one in a process of its own
+store       material in files, each item used once; directory and material are its parts
+"""
 
 from .dealer import Expander, InProcessDealer, InsecureSeededDealer, TrustedDealer
 from .plan import Plan, Recorder

@@ -1,4 +1,5 @@
-"""How commands and scripts end: a mistake is one line on stderr and exit code 2, Ctrl-C exit code 130.
+"""How commands and scripts end: a mistake, or a role or dealer that died, is one line on stderr and exit code 2;
+Ctrl-C is exit code 130.
 
 What is said of a role that died, or of the dealer, is put together in `mpc.children` and `dealer_process`.  A reader of
 stdout who left is no mistake.  Knows kinds of errors; no program.

@@ -19,9 +19,9 @@ from ...run.report import Report, learned, ledger_json
 from ..beside import Beside, facts, picture, said
 from ..clients import check
 from .cast import PUBLISHED, cast_of, play_of
-from .masks import DISTANCE
 from .messages import Role
 from .outcome import Outcome
+from .refresh import DISTANCE
 from .scheme import Vault
 from .server import Seen
 from .settings import Settings

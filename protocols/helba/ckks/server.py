@@ -27,9 +27,9 @@ from mpc.prg import Prg, fresh_key
 
 from ...published.drive import STEPS, Part, Play, Receive, Send, Watch
 from .layout import Plan
-from .masks import Mask
 from .messages import RESULT, Frames, Kind, Role
 from .outcome import Outcome
+from .refresh import Mask
 from .scheme import LEAST, Ciphertext, Cloud, level_of
 from .settings import ENDED, Settings
 

@@ -13,9 +13,9 @@ from mpc.errors import ConfigError, Desync, RangeError
 from ...published.drive import STEPS, Part, Play, Receive, Send
 from ..clients import check
 from .layout import Plan
-from .masks import DISTANCE, refreshed
 from .messages import RESULT, Frames, Kind, Role
 from .outcome import Outcome
+from .refresh import DISTANCE, refreshed
 from .scheme import LEAST, Ciphertext, Vault
 from .settings import Settings
 

@@ -10,8 +10,8 @@ pytest.importorskip("seal", reason="the extra 'ckks' is not installed")
 from mpc.errors import Desync
 from mpc.prg import Prg
 from protocols.helba.ckks.layout import Layout, Plan
-from protocols.helba.ckks.masks import BITS, Mask, moved, refreshed
 from protocols.helba.ckks.messages import Role
+from protocols.helba.ckks.refresh import BITS, Mask, moved, refreshed
 from protocols.helba.ckks.scheme import LEAST, Cloud, Scheme, Vault, level_of
 
 SCHEME = Scheme.of(1 << 13, 2, 128)

@@ -14,8 +14,8 @@ pytest.importorskip("seal", reason="the extra 'ckks' is not installed")
 from bandits.helba import Constants, fresh, toy
 from protocols.bench.helba_ciphertexts import Looking
 from protocols.helba.ckks.cast import ROLES, cast_of
-from protocols.helba.ckks.masks import DISTANCE
 from protocols.helba.ckks.messages import Role
+from protocols.helba.ckks.refresh import DISTANCE
 from protocols.helba.ckks.run import CkksRun, play_ckks, report
 from protocols.helba.ckks.scheme import Scheme, Vault
 from protocols.helba.ckks.settings import Settings

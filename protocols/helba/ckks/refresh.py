@@ -1,4 +1,4 @@
-"""Masks of single slots, and a refresh under them.  Knows polynomials' roundings; no bandit.
+"""A refresh under masks of single slots, and what the masks hide.  Knows polynomials' roundings; no bandit.
 
     server   sends  y = m + r            r uniform: +-2^32 where anything of a user's lies, +-2^20 elsewhere
     user     sends  y, encrypted anew    0 where nothing is kept
