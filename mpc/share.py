@@ -164,7 +164,18 @@ class Share(_Hidden):
         if isinstance(other, _Hidden):
             raise TypeError("an arithmetic and a binary share do not add: convert with ops.to_arithmetic")
         encode = ring.encode_number if type(other) in (int, float) else ring.encode
-        return self.session.public(encode(other, self.scale).astype(self.words.dtype, copy=False))
+        return self.session.public(self._fitting(encode(other, self.scale)))
+
+    def _fitting(self, words: Any) -> Any:
+        """A public value's words in this ring; a value that is none of a narrow one is refused."""
+        if self.words.dtype == np.uint64:
+            return words
+        value = words.astype(np.int64)
+        if ((value < -(1 << self.ring - 1)) | (value >= 1 << self.ring)).any():
+            raise RangeError(
+                f"a public value beyond 2^{self.ring} meets a share mod 2^{self.ring}: lift it with ops.lift"
+            )
+        return words.astype(self.words.dtype)
 
     def __add__(self, other: Any) -> Share:
         x, y = _align(self.words, self._other(other))
@@ -212,7 +223,7 @@ class Share(_Hidden):
         words = ring.encode(factor, bits)
         if self.session.trail is not None:
             self.session.trail.multiplied(words)
-        return words.astype(self.words.dtype, copy=False), scale
+        return self._fitting(words), scale
 
     def __truediv__(self, other: Any) -> Share:
         raise TypeError("division is not local: multiply by a public reciprocal, or use ops.truncate or ops.reciprocal")

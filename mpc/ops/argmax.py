@@ -38,6 +38,8 @@ class Keys:
     def __post_init__(self) -> None:
         if self.arms < 1:
             raise RangeError("an argmax needs at least one arm")
+        if self.arms > 1 << 16:
+            raise RangeError(f"an argmax takes at most {1 << 16} arms, not {self.arms}: choose among groups first")
         if not 0.0 <= self.eps <= 1.0:
             raise RangeError(f"eps is a probability in [0, 1], not {self.eps:g}")
         if self.width > 64:
@@ -63,7 +65,7 @@ class Keys:
 
 
 def unique_keys(session: Session, scores: Share, keys: Keys) -> Share:
-    """Scores made unique by dealt secret noise; local.  With probability eps a permutation alone decides the order."""
+    """Scores made unique by dealt secret noise; local.  With probability eps a uniform arm is above all others."""
     (noise,) = session.draw(ChoiceNoise(scores.shape, keys.eps, keys.high))
     return Share(session, (scores.wide() << np.uint64(keys.tie)) + noise, 0)
 

@@ -140,6 +140,7 @@ def test_protocols_name_their_bounds(session: Session) -> None:
     refused(RangeError, lambda: Keys(4, 20, eps=1.5), "[0, 1]")
     refused(RangeError, lambda: Keys(4, 20, eps=float("nan")), "[0, 1]")
     refused(RangeError, lambda: Keys(0, 20), "at least one arm")
+    refused(RangeError, lambda: Keys((1 << 16) + 1, 20), "at most 65536 arms", "groups")
     refused(TypeError, lambda: run(ops.argmax(session, session.share(1.0))), "last axis")
     refused(TypeError, lambda: run(ops.draw(session, session.share(1.0))), "last axis")
     refused(RangeError, lambda: run(ops.draw(session, x, weight_bits=40)), "71 bits of 63", "lower one")
@@ -167,6 +168,11 @@ def test_a_narrow_share_meets_no_wide_one(session: Session) -> None:
         refused(TypeError, lambda x=x, y=y: ops.concat([x, y]), "2^8", cure)
         refused(TypeError, lambda x=x, y=y: run(ops.product(session, x, y)), cure)
     refused(TypeError, lambda: narrow.mod(16), "2^8", cure)
+    for public in (256, -129, 0.5, 1.0):
+        refused(RangeError, lambda public=public: narrow * public, "2^8", cure)
+    refused(RangeError, lambda: narrow + 300, "2^8", cure)
+    refused(RangeError, lambda: narrow.mapped([[1, 1000]], bits=0), "2^8", cure)
+    assert (narrow + 255).ring == (narrow * -128).ring == 8
     refused(TypeError, lambda: narrow.rescale(3), "2^8", cure)
     for op in (
         ops.square, ops.wraps, ops.is_negative, ops.sign_by_circuit, ops.is_zero, ops.to_binary, ops.argmax, ops.draw
