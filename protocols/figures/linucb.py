@@ -146,7 +146,7 @@ def rewards(size: Size, policy: Policy, user: int) -> Rows:
         plain = sum(pull.reward for pull in play(OFUL(problem.arms, problem.exploration), problem, coins))
         rows.append({
             "panel": "reward", "policy": policy.value, "N": pulls, "d": problem.dim, "K": arms, "user": user,
-            "reward": round(run.cumulative_reward, 6), "float64": round(plain, 6),
+            "reward": round(run.cumulative_reward, 6), "unit": run.settings.unit, "float64": round(plain, 6),
             "best": round(pulls * problem.best, 6), "random": round(pulls * average, 6),
         })  # fmt: skip
     return rows

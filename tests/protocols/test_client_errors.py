@@ -15,6 +15,7 @@ from mpc.children import Record
 from mpc.client import ClientProgram, Receive, Send, serve
 from mpc.errors import MaskedError, PeerLost, Told
 from mpc.net.frames import Nodes, aborted, farewell
+from protocols.helba import EncryptedLinearBandit
 from protocols.helba.clients import user
 from protocols.helba.settings import Settings
 from protocols.linucb_ds.mpc.clients import customer as linucb_customer
@@ -91,6 +92,13 @@ def helba_user(paid: float) -> ClientProgram:
     return user(np.zeros((2, 2, 2)), np.full((2, 2), paid), given, desk())
 
 
+def helba_library_user() -> ClientProgram:
+    """Whose features cannot be sent."""
+    bandit = EncryptedLinearBandit(Settings(Constants(dim=2), steps=2))
+    bandit._features[...] = [[np.inf, SECRET], [0.0, 0.0]]
+    return bandit._user()
+
+
 def long_theta() -> ClientProgram:
     settings = LinUCBSettings.of(normal(3, 4), 10)
     return owner(np.array([float(SECRET), 0.0, 0.0]), settings)
@@ -119,16 +127,17 @@ class Shy:
 CLIENTS: dict[str, list[Callable[[], ClientProgram]]] = {
     "protocols/ppcb/clients.py:puller": [lambda: bandit_puller(desk()), lambda: bandit_puller(FullDesk(World()))],
     "protocols/ppcb/clients.py:payer": [lambda: bandit_payer(SECRET), lambda: bandit_payer(np.nan)],
-    "protocols/ppcb/library/calls.py:puller_client": [
+    "protocols/ppcb/library/rounds.py:puller_client": [
         lambda: puller_client([Say([SECRET], [0, 1])], fails),
         lambda: puller_client([Hear()], fails),
         lambda: puller_client(map(fails, [0]), fails),
     ],
-    "protocols/ppcb/library/calls.py:payer_client": [
+    "protocols/ppcb/library/rounds.py:payer_client": [
         lambda: payer_client([[SECRET]]), lambda: payer_client([[np.nan]]), lambda: payer_client([Shy()]),
         lambda: payer_client(map(fails, [0])),
     ],
     "protocols/helba/clients.py:user": [lambda paid=paid: helba_user(paid) for paid in (0.0, SECRET, np.nan)],
+    "protocols/helba/library.py:_user": [helba_library_user],
     "protocols/samba/mpc/clients.py:host": [owners_beyond_their_range],
     "protocols/samba/mpc/clients.py:customer": [samba_customer],
     "protocols/linucb_ds/mpc/clients.py:owner": [long_theta],
@@ -178,7 +187,7 @@ def test_of_a_lost_party_the_others_hear_which(make: Callable[[], ClientProgram]
 def test_what_its_own_process_reads_has_the_value() -> None:
     """The owner needs it: which arm, which norm."""
     for name, value in (
-        ("ppcb/library/calls.py:puller_client", str(SECRET)),
+        ("ppcb/library/rounds.py:puller_client", str(SECRET)),
         ("linucb_ds/mpc/clients.py:owner", "8.6"),
     ):
         error, _ = ended(CLIENTS[f"protocols/{name}"][0](), lost=False)

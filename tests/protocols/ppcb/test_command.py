@@ -15,8 +15,7 @@ import numpy as np
 import pytest
 
 from bandits import data
-from bandits.data import load
-from bandits.environments import Environment
+from bandits.environments import Environment, synthetic_linear
 from bandits.privacy import eta_per_step
 from protocols.ppcb import command as contextual
 from protocols.ppcb import report
@@ -187,13 +186,13 @@ def test_a_data_set_that_takes_long_to_load_is_named(
 ) -> None:
     def slow(name: str, **size: Any) -> Environment:
         time.sleep(1.0)
-        return load(name, **size)
+        return synthetic_linear(size["arms"], size["dim"])
 
     how = ("run", "ppcb", *SMALL, "--steps", "10", "--json")
     assert "loading" not in masked(capsys, *how)[2]
     monkeypatch.setattr(contextual, "_LONG", 0.05)
     monkeypatch.setattr(data, "load", slow)
-    assert masked(capsys, *how)[2].startswith("loading synthetic: ")
+    assert masked(capsys, *how, "--data", "digits")[2].startswith("loading digits: ")
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,7 @@ KEYS = {
 }  # fmt: skip
 EXTRAS = {
     "program", "replicas", "client_hops_per_step", "sent_bytes_per_step_per_party", "further_arms", "arms_per_context",
-    "client_messages_per_step", "reference_average_reward",
+    "client_messages_per_step", "reference_average_reward", "mode",
 }  # fmt: skip
 
 

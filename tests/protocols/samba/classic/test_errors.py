@@ -381,7 +381,7 @@ class Line:
     def __init__(self) -> None:
         self.patience: list[float | None] = []
 
-    def send(self, message: bytes) -> None:
+    def send(self, message: bytes, *, timeout: float | None = None) -> None:
         assert message
 
     def receive(self, *, timeout: float | None = None, limit: int = 0) -> bytes | None:
