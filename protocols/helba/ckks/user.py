@@ -102,11 +102,12 @@ class _User:
             raise ConfigError(f"{Role.SERVER} asks for plan {number} at level {level}: run the same release everywhere")
         layout, plan = self.layout, Plan(number)
         corners = layout.edges() if plan is Plan.ESTIMATE else layout.corners()
-        kept = layout.kept if plan is Plan.STAY else np.flatnonzero(corners)
+        stay = plan in (Plan.STAY, Plan.ROUNDED)
+        kept = layout.kept if stay else np.flatnonzero(corners)
         self.refreshes += 1
         self.masked += len(kept)
-        placings = [] if plan is Plan.STAY else layout.placings(plan)
-        return refreshed(self.vault, self.scheme, y, level, kept, placings)
+        placings = [] if stay else layout.placings(plan)
+        return refreshed(self.vault, self.scheme, y, level, kept, placings, rounded=plan is Plan.ROUNDED)
 
     def _chosen(self, b: np.ndarray, t: int) -> int:
         least = 1.0 / (4.0 * t)

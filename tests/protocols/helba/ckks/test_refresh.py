@@ -48,6 +48,19 @@ def test_a_refresh_is_as_exact_as_a_fresh_ciphertext(both: tuple[Vault, Cloud]) 
         assert off[LAYOUT.kept].max() < 1e-8 and off.max() < 2e-6
 
 
+def test_a_rounded_refresh_is_masked_alike_and_coarser(both: tuple[Vault, Cloud]) -> None:
+    """The user sends no rest: 5e-7 of what it was, in the slots that are kept; what it was sent is no different."""
+    vault, cloud = both
+    m = numbers(LAYOUT.kept)
+    exact, coarse = (Mask(SCHEME, prg(), LAYOUT.kept) for _ in range(2))
+    assert (exact.high == coarse.high).all() and (exact.low == coarse.low).all()
+    y = coarse.onto(cloud, vault.encrypt(m, SCALE, LEAST))
+    (fresh,) = refreshed(vault, SCHEME, y, SCHEME.top, LAYOUT.kept, rounded=True)
+    back = coarse.off(cloud, fresh, rounded=True)
+    assert level_of(back) == SCHEME.top and back.scale() == SCALE
+    assert np.abs(vault.decrypt(back) - m)[LAYOUT.kept].max() < 2e-6
+
+
 def test_every_slot_is_masked_and_those_of_users_by_32_bits(both: tuple[Vault, Cloud]) -> None:
     vault, cloud = both
     seen = [
