@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from mpc.errors import ConfigError
 from ..run.checkpoint import Checkpoint, common, forget_beyond
 from ..run.folder import RUN, Keep, check_free, clear, no_checkpoint, of_run, other_run
 from ..run.program import apart
+from ..run.stopping import Stopped
 from ..run.tagged_file import read_kept, write_kept
 
 
@@ -84,6 +86,18 @@ def last_common(folder: Path, homes: Iterable[Path], *, whose: str) -> int:
     if not (done := common(homes)):
         raise ConfigError(f"{folder} holds no checkpoint of {whose}")
     return max(done)
+
+
+@contextmanager
+def stopped(keep: Keep | None, homes: Iterable[Path]) -> Iterator[None]:
+    """Ctrl-C in a run that keeps its steps is a run that has stopped after the last one that all have."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        with suppress(ConfigError):  # nothing was kept
+            if keep is not None:
+                raise Stopped(last_common(keep.folder, homes, whose="all")) from None
+        raise
 
 
 def forget(folder: Path, homes: Iterable[Path]) -> None:

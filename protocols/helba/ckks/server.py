@@ -26,6 +26,7 @@ from mpc.errors import RangeError
 from mpc.prg import Prg, fresh_key
 
 from ...published.drive import STEPS, Part, Play, Receive, Send, Watch
+from ...published.kept import Home
 from .layout import Plan
 from .messages import RESULT, Frames, Kind, Role
 from .outcome import Outcome
@@ -40,9 +41,17 @@ _SIGN, _ROOT = 2.0, 4.0  # what the two iterations divide by
 Asking = Generator[Any, Any, Ciphertext]
 
 
-def server(settings: Settings, *, watch: Watch | None = None, seen: Seen | None = None) -> Play[Outcome]:
-    """Plays all steps; learns which of them ended a batch."""
+def server(
+    settings: Settings, home: Home | None = None, start: int = 0, *, watch: Watch | None = None,
+    seen: Seen | None = None,
+) -> Play[Outcome]:  # fmt: skip
+    """Plays all steps; learns which of them ended a batch.
+
+    start: steps of earlier sittings, whose users send what they learned anew: each sitting has its own keys.
+    """
     done = Outcome(Role.SERVER.value)
+    if start and home is not None:
+        done.restore(home.restored(start))
     frames = Frames(settings.digest)
     relin = frames.unpack((yield Receive(Role.OWNER)), Role.OWNER, Kind.PRODUCTS).rest
     galois = frames.unpack((yield Receive(Role.OWNER)), Role.OWNER, Kind.SHIFTS).rest
@@ -53,8 +62,10 @@ def server(settings: Settings, *, watch: Watch | None = None, seen: Seen | None 
     steps = _Steps(settings, frames, cloud, nothing, done, seen)
     yield Part(STEPS)
     for t in range(1, settings.steps + 1):
-        yield from steps.step(t)
+        yield from steps.step(t) if t > start else steps.again(t, start)
         yield Send(Role.USER, frames.pack(Kind.NEXT, step=t))
+        if home is not None and t > start:
+            home.keep(t, done.state)
         if watch is not None:
             watch(t)
     done.learned("whether a batch ends, and the test's result", settings.steps, "its regression is used from now on")
@@ -88,15 +99,28 @@ class _Steps:
         self._show("index", index)
         bits = yield from self.compare(index, None if grown else forms)
         yield from self.told(bits, tested=not grown)
-        raw = yield Receive(Role.USER)
-        learned = self._loaded(self.frames.unpack(raw, Role.USER, Kind.LEARN, step=t).rest, self.top)
+        learned = yield from self.learned()
         ended = grown or (yield from self.test(bits))
         self.done.ends.append(ended)
         self.done.rounds += 2 if grown else 3  # features, what is learned, a test
-        self.sums = cloud.add(self.sums, learned)
-        self.batch = self.nothing if ended else cloud.add(self.batch, learned)
-        if ended and t < self.settings.steps:
-            self.start = t + 1
+        yield from self.take(learned, ended, freeze=ended)
+
+    def again(self, t: int, start: int) -> Generator[Any, Any, None]:
+        """A step of an earlier sitting: of the last batch's end alone is the regression needed."""
+        self.t, ends = t, self.done.ends
+        yield from self.take((yield from self.learned()), ends[t - 1], freeze=ends[t - 1] and not any(ends[t:start]))
+
+    def learned(self) -> Asking:
+        """What the pulled arm was and paid, for the sums."""
+        raw = yield Receive(Role.USER)
+        return self._loaded(self.frames.unpack(raw, Role.USER, Kind.LEARN, step=self.t).rest, self.top)
+
+    def take(self, learned: Ciphertext, ended: bool, *, freeze: bool) -> Generator[Any, Any, None]:
+        """Into the sums; behind a batch's end a new one begins."""
+        self.sums = self.cloud.add(self.sums, learned)
+        self.batch = self.nothing if ended else self.cloud.add(self.batch, learned)
+        if freeze and self.t < self.settings.steps:
+            self.start = self.t + 1
             yield from self.freeze()
 
     # ---- a step

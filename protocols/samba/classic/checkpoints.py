@@ -59,7 +59,9 @@ class RunKept:
         """
         wanted = self._facts() | ({"seeds": [seed.hex() for seed in self.seeds]} if seeded else {})
         homes = [home_of(folder, rows) for rows in hosts]
-        have, start = kept.go_on(folder, homes, wanted, whose=_whose(hosts))
+        who = "every owner's process" if len(hosts) > 1 else "the owners"
+        cure = "run without --resume, or in as many processes as then"
+        have, start = kept.go_on(folder, homes, wanted, whose=f"{who}: {cure}")
         seeds = Seeds(*(bytes.fromhex(seed) for seed in have["seeds"]))
         return replace(self, seeds=seeds, run=have["run"]), start
 
@@ -76,13 +78,3 @@ def forget(folder: Path) -> None:
 def home_of(folder: Path, rows: range) -> Path:
     """Where the process that hosts these owners keeps its checkpoints."""
     return folder / owners_name(rows).replace(" ", "-")
-
-
-def last_common(folder: Path, hosts: Sequence[range]) -> int:
-    """The last step of which all owners have a checkpoint."""
-    return kept.last_common(folder, [home_of(folder, rows) for rows in hosts], whose=_whose(hosts))
-
-
-def _whose(hosts: Sequence[range]) -> str:
-    who = "every owner's process" if len(hosts) > 1 else "the owners"
-    return f"{who}: run without --resume, or in as many processes as then"

@@ -43,7 +43,7 @@ MISTAKES = [
     ("--steps 0", "at least 1 of each"),
     ("--norm nan", "norm must be positive"),
     ("--batches hidden", "--batches hidden is of --mode mpc"),
-    ("--resume", "--resume is of --mode mpc: keys are never written"),
+    ("--resume", "there is no checkpoint in"),
 ]
 
 

@@ -105,7 +105,7 @@ def test_numbers_are_placed_anew(plan: Plan, both: tuple[Vault, Cloud]) -> None:
 
 def test_with_one_prime_nothing_leaves(both: tuple[Vault, Cloud]) -> None:
     vault, _ = both
-    low = SCHEME.evaluator.mod_switch_to_next(vault.encrypt(numbers(LAYOUT.kept), SCALE, LEAST))
+    low = SCHEME.evaluator.mod_switch_to_next(vault.encrypt(numbers(LAYOUT.kept), 2.0**30, LEAST))
     with pytest.raises(Desync, match="server sent a ciphertext with one prime left, whose mask wraps"):
         SCHEME.load(low.to_string(), Role.SERVER)
 

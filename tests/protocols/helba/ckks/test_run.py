@@ -13,6 +13,7 @@ pytest.importorskip("seal", reason="the extra 'ckks' is not installed")
 
 from bandits.helba import Constants, fresh, toy
 from bandits.helba.approximate import inverse, root, towards_sign
+from mpc.errors import ConfigError
 from protocols.bench.helba_ciphertexts import Looking
 from protocols.helba.ckks.cast import ROLES, cast_of
 from protocols.helba.ckks.messages import Role
@@ -20,7 +21,10 @@ from protocols.helba.ckks.refresh import DISTANCE
 from protocols.helba.ckks.run import CkksRun, play_ckks, report
 from protocols.helba.ckks.scheme import Scheme, Vault
 from protocols.helba.ckks.settings import Settings
+from protocols.published.kept import forget, stopped
 from protocols.published.participant import input_path
+from protocols.run.folder import Keep
+from protocols.run.stopping import Stopped
 
 from ...harness import Output, document
 
@@ -89,6 +93,32 @@ def test_three_processes_give_what_one_gives() -> None:
     assert run.first_difference is None and run.ends_equal and run.ends is not None and run.ends.all()
     assert run.seconds_per_step > 0 and run.cpu_seconds > 0
     assert {entry.role for entry in run.ledger} == {role.value for role in ROLES}
+
+
+def test_a_run_that_was_stopped_goes_on_with_new_keys(tmp_path: Path) -> None:
+    """The trace ends some batches: the last end's regression and the sums of the batch that goes on come back."""
+    settings = Settings(Constants(growth=None), 2, 5, SMALL)
+    problem = fresh(settings.constants, 5, 4)
+
+    def interrupted(done: int) -> None:
+        if done == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(Stopped) as caught, stopped(Keep(tmp_path), [tmp_path / "server", tmp_path / "user"]):
+        play_ckks(settings, problem, watch=interrupted, keep=Keep(tmp_path))
+    assert caught.value.done == 2  # the user's third step was still under way
+    with pytest.raises(ConfigError, match="holds a run that was not finished"):
+        play_ckks(settings, problem, keep=Keep(tmp_path))
+    with pytest.raises(ConfigError, match="the checkpoint is of a run with other inputs"):
+        play_ckks(settings, fresh(settings.constants, 5, 5), keep=Keep(tmp_path, resume=True))
+    run = play_ckks(settings, problem, keep=Keep(tmp_path, resume=True))
+    assert run.start == 2 and run.first_difference is None and run.ends_equal
+    assert run.ends is not None and run.ends[:2].any() and not run.ends.all()
+    assert run.server.masked == run.outcomes[Role.USER].masked > 0
+    rows = {(entry.role, entry.what): entry.count for entry in run.ledger}
+    assert rows["user", "arm, and how near to the best each arm is"] == 5
+    forget(tmp_path, [tmp_path / "server", tmp_path / "user"])
+    assert not list(tmp_path.rglob("*"))
 
 
 def test_features_and_rewards_reach_the_users_process_alone(tmp_path: Path) -> None:
