@@ -22,8 +22,8 @@ import numpy as np
 from bandits.helba import HELBA, Constants, Problem, fresh, toy
 
 from ..helba.ckks.run import play_ckks
-from ..helba.ckks.scheme import Ciphertext, Scheme, Vault
 from ..helba.ckks.settings import Settings
+from ..published.ckks import Ciphertext, Scheme, Vault
 from ..run.exits import exit_codes
 from ..run.progress import Progress
 

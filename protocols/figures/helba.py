@@ -23,10 +23,10 @@ from mpc.errors import ConfigError
 from ..bench.helba import from_material, plain_seconds
 from ..bench.helba_agreement import Make
 from ..helba.ckks.run import play_ckks
-from ..helba.ckks.scheme import Scheme
 from ..helba.ckks.settings import Settings as Published
 from ..helba.run import Encrypted
 from ..helba.settings import Settings
+from ..published.ckks import Scheme
 from ..run.simulate import simulate
 from .helba_plots import draw
 from .making import Figure, FigureSet, Size

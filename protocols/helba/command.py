@@ -16,6 +16,7 @@ from bandits.movielens import chosen
 from mpc.errors import ConfigError
 from mpc.net.transport import DEFAULT_TIMEOUT
 
+from ..published.ckks import Scheme
 from ..published.kept import forget, stopped
 from ..run.folder import Keep
 from ..run.options import MPC, System
@@ -25,7 +26,6 @@ from .beside import Public
 from .ckks.cast import KEEPING
 from .ckks.run import play_ckks
 from .ckks.run import report as ckks_report
-from .ckks.scheme import Scheme
 from .ckks.settings import Settings as CkksSettings
 from .report import report
 from .run import Encrypted, Run

@@ -13,13 +13,13 @@ import numpy as np
 
 from bandits.helba import HelbaError, Problem
 
+from ...published.ckks import Vault
 from ...published.drive import Play, Watch
 from ...published.kept import Home
 from ...published.participant import Cast, Published
 from ...run.folder import Keep
 from .messages import Role
 from .outcome import Outcome
-from .scheme import Vault
 from .server import Seen, server
 from .settings import Settings
 from .user import key_owner, user

@@ -22,8 +22,8 @@ import numpy as np
 
 from mpc.prg import Prg
 
+from ...published.ckks import Ciphertext, Cloud, Plain, Scheme, Vault, level_of
 from .layout import Placing
-from .scheme import Ciphertext, Cloud, Plain, Scheme, Vault, level_of
 
 BITS, AROUND = 32, 20
 _FINE = 2.0 ** (BITS - 52)

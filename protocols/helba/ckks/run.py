@@ -14,6 +14,7 @@ from mpc.ledger import Ledger
 from mpc.net.transport import DEFAULT_TIMEOUT
 
 from ...published import kept
+from ...published.ckks import Vault
 from ...published.drive import STEPS, Times, Watch, in_one_process
 from ...published.outcome import whole_ledger
 from ...published.participant import launched
@@ -28,7 +29,6 @@ from .cast import KEEPING, PUBLISHED, cast_of, play_of
 from .messages import Role
 from .outcome import Outcome
 from .refresh import DISTANCE
-from .scheme import Vault
 from .server import Seen
 from .settings import Settings
 

@@ -25,13 +25,13 @@ import numpy as np
 from mpc.errors import RangeError
 from mpc.prg import Prg, fresh_key
 
+from ...published.ckks import LEAST, Ciphertext, Cloud, level_of
 from ...published.drive import STEPS, Part, Play, Receive, Send, Watch
 from ...published.kept import Home
 from .layout import Plan
 from .messages import RESULT, Frames, Kind, Role
 from .outcome import Outcome
 from .refresh import Mask
-from .scheme import LEAST, Ciphertext, Cloud, level_of
 from .settings import ENDED, Settings
 
 Seen = Callable[[str, int, Ciphertext], None]

@@ -32,9 +32,9 @@ from typing import Any
 from bandits.helba import Batches, Constants
 from mpc.errors import ConfigError, RangeError
 
+from ...published.ckks import LEAST, Scheme
 from .layout import Layout
 from .refresh import AROUND, BITS
-from .scheme import LEAST, Scheme
 
 ENDED = 0.5  # of a test's result; the paper's 0.45 also ends a batch whose tau is just below C
 _CLEAR = 0.1  # how far from 0 a test's number has come at 1 / (4 t) from C: 0.45 or 0.55, as the paper asks

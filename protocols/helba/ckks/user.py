@@ -10,6 +10,7 @@ import numpy as np
 
 from mpc.errors import ConfigError, Desync, RangeError
 
+from ...published.ckks import LEAST, Ciphertext, Vault
 from ...published.drive import STEPS, Part, Play, Receive, Send
 from ...published.kept import Home
 from ..clients import check
@@ -17,7 +18,6 @@ from .layout import Plan
 from .messages import RESULT, Frames, Kind, Role
 from .outcome import Outcome
 from .refresh import DISTANCE, refreshed
-from .scheme import LEAST, Ciphertext, Vault
 from .settings import Settings
 
 

@@ -15,13 +15,13 @@ pytest.importorskip("seal", reason="the extra 'ckks' is not installed")
 from bandits.helba import Constants, Problem, toy
 from mpc.errors import ConfigError, Desync, MaskedError, PeerLost, RangeError
 from mpc.net.channel import Channel
-from protocols.helba.ckks import scheme as door
 from protocols.helba.ckks.messages import Frames, Kind, Role
 from protocols.helba.ckks.run import play_ckks
-from protocols.helba.ckks.scheme import LEAST, Scheme, Vault
 from protocols.helba.ckks.server import server
 from protocols.helba.ckks.settings import Settings
 from protocols.helba.ckks.user import fresh_scale, key_owner, user
+from protocols.published import ckks as door
+from protocols.published.ckks import LEAST, Scheme, Vault
 from protocols.published.drive import Play, Receive, Send, in_one_process, over_links
 
 from ...harness import Output, masked, refused

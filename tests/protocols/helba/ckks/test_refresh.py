@@ -12,7 +12,7 @@ from mpc.prg import Prg
 from protocols.helba.ckks.layout import Layout, Plan
 from protocols.helba.ckks.messages import Role
 from protocols.helba.ckks.refresh import BITS, Mask, moved, refreshed
-from protocols.helba.ckks.scheme import LEAST, Cloud, Scheme, Vault, level_of
+from protocols.published.ckks import LEAST, Cloud, Scheme, Vault, level_of
 
 SCHEME = Scheme.of(1 << 13, 2, 128)
 LAYOUT = Layout(2, 2, SCHEME.slots)

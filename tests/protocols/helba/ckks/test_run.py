@@ -19,8 +19,8 @@ from protocols.helba.ckks.cast import ROLES, cast_of
 from protocols.helba.ckks.messages import Role
 from protocols.helba.ckks.refresh import DISTANCE
 from protocols.helba.ckks.run import CkksRun, play_ckks, report
-from protocols.helba.ckks.scheme import Scheme, Vault
 from protocols.helba.ckks.settings import Settings
+from protocols.published.ckks import Scheme, Vault
 from protocols.published.kept import forget, stopped
 from protocols.published.participant import input_path
 from protocols.run.folder import Keep
