@@ -118,7 +118,7 @@ def main() -> None:
     with exit_codes(place="name another file with --json"):
         constants = Constants(growth=None) if options.fresh else Constants()
         scheme = Scheme.of(options.degree, options.products, options.security)
-        settings, rows = Settings(constants, 2, options.steps, scheme), []
+        settings, rows = Settings(constants, 2, options.steps, scheme=scheme), []
         for seed in options.seeds:
             problem = (fresh if options.fresh else toy)(constants, options.steps, seed)
             row = {"seed": seed, **asdict(scheme), **measure(settings, problem, progress=True)}

@@ -22,11 +22,11 @@ from ..run.folder import Keep
 from ..run.options import MPC, System
 from ..run.program import Program
 from ..run.report import Report
-from .beside import Public
 from .ckks.cast import KEEPING
 from .ckks.run import play_ckks
 from .ckks.run import report as ckks_report
 from .ckks.settings import Settings as CkksSettings
+from .game import Game
 from .report import report
 from .run import Encrypted, Run
 from .settings import Settings
@@ -152,7 +152,7 @@ def settings_of(options: Namespace) -> Settings:
 def ckks_settings_of(options: Namespace) -> CkksSettings:
     """Of a run on ciphertexts."""
     scheme = Scheme.of(options.degree, options.products, options.security)
-    return CkksSettings(_constants(options), options.arms, options.steps, scheme, _batches(options))
+    return CkksSettings(_constants(options), options.arms, options.steps, _batches(options), scheme)
 
 
 def _batches(options: Namespace) -> Batches:
@@ -172,7 +172,7 @@ def _constants(options: Namespace) -> Constants:
         raise ConfigError(str(error)) from error
 
 
-def problem_of(options: Namespace, settings: Public) -> Problem:
+def problem_of(options: Namespace, settings: Game) -> Problem:
     """Features and rewards of all steps."""
     given, size = settings.constants, {"arms": settings.arms}
     if options.data != MOVIELENS:

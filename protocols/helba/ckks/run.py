@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -110,8 +110,7 @@ def _begun(settings: Settings, problem: Problem, keep: Keep | None) -> tuple[str
     """The name of the run, and how many of its steps are kept."""
     if keep is None:
         return "", 0
-    facts = {"steps": settings.steps, "arms": settings.arms, **asdict(settings.constants), **asdict(settings.scheme)}
-    facts["inputs"] = fingerprint(problem.features, problem.rewards)
+    facts = {**settings.as_json(), "inputs": fingerprint(problem.features, problem.rewards)}
     homes = [keep.folder / role.value for role in KEEPING]
     if not keep.resume:
         return kept.begin(keep, homes, facts), 0

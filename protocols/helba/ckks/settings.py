@@ -21,18 +21,17 @@ Far from the goal f multiplies by 2.6 and not by 1.5, the inverse's step by 4 an
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from bandits.helba import Batches, Constants
+from bandits.helba import Batches
 from mpc.errors import ConfigError, RangeError
 
 from ...published.ckks import LEAST, Scheme
+from ..game import Game
 from .layout import Layout
 from .refresh import AROUND, BITS
 
@@ -44,18 +43,13 @@ _ROOT = 100.0  # times finer than the paper's 1 / t, so that indices are as exac
 
 
 @dataclass(frozen=True)
-class Settings:
-    """arms: K.  steps: T."""
+class Settings(Game):
+    """Of a run on ciphertexts."""
 
-    constants: Constants = field(default_factory=Constants)
-    arms: int = 2
-    steps: int = 130
     scheme: Scheme = field(default_factory=Scheme)
-    batches: Batches = Batches.PUBLIC
 
     def __post_init__(self) -> None:
-        if self.arms < 1 or self.steps < 1:
-            raise ConfigError(f"{self.arms} arms and {self.steps} steps: at least 1 of each")
+        super().__post_init__()
         if self.batches is not Batches.PUBLIC:
             raise ConfigError(f"--batches {self.batches.value} is of --mode mpc: here the server is told of each end")
         given = self.constants
@@ -146,21 +140,16 @@ class Settings:
         """c of X_0 = I / c: at least V's largest eigenvalue."""
         return self.constants.ridge + self.constants.norm**2 * (start - 1)
 
-    @cached_property
-    def digest(self) -> bytes:
-        """Of all that participants must agree on."""
-        return hashlib.blake2b(json.dumps(self.as_json(), sort_keys=True).encode(), digest_size=8).digest()
-
     def as_json(self) -> dict[str, Any]:
         """By name, as JSON takes it."""
-        own = {"steps": self.steps, "arms": self.arms, "constants": asdict(self.constants)}
-        return {**own, "scheme": asdict(self.scheme)}
+        return {**super().as_json(), "scheme": asdict(self.scheme)}
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> Settings:
-        """Settings from `as_json`."""
-        constants, scheme = Constants(**given["constants"]), Scheme(**given["scheme"])
-        return cls(constants, given["arms"], given["steps"], scheme)
+        """What `as_json` gave."""
+        rest = dict(given)
+        scheme = Scheme(**rest.pop("scheme"))
+        return replace(super().from_json(rest), scheme=scheme)
 
 
 def factors(low: float, goal: float, other: float = 1.0, least: float = 0.0) -> list[float]:

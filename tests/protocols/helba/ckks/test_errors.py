@@ -27,7 +27,7 @@ from protocols.published.drive import Play, Receive, Send, in_one_process, over_
 from ...harness import Output, masked, refused
 
 SMALL = Scheme.of(1 << 13, 2, 128)
-SETTINGS = Settings(Constants(), 2, 1, SMALL)
+SETTINGS = Settings(Constants(), 2, 1, scheme=SMALL)
 PROBLEM = toy(SETTINGS.constants, 1, 1)
 FRAMES = Frames(SETTINGS.digest)
 MISTAKES = [
@@ -52,6 +52,11 @@ def test_mistakes(words: str, said: str, tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.chdir(tmp_path)
     refused(masked(capsys, f"run helba --mode ckks {words}"), said)
     assert not (tmp_path / "runs").exists()
+
+
+def test_no_time_at_all_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output) -> None:
+    monkeypatch.chdir(tmp_path)
+    refused(masked(capsys, "launch helba --mode ckks --timeout 0"), "a timeout is a positive number of seconds, not 0")
 
 
 def test_without_seal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output) -> None:
@@ -207,7 +212,7 @@ def test_an_owner_of_no_key_leaves_all_waiting() -> None:
 
 
 def test_other_settings_are_refused() -> None:
-    other = Frames(Settings(Constants(), 2, 2, SMALL).digest)
+    other = Frames(Settings(Constants(), 2, 2, scheme=SMALL).digest)
     with pytest.raises(ConfigError, match="user plays with other settings"):
         FRAMES.unpack(other.pack(Kind.LEARN), Role.USER, Kind.LEARN)
     with pytest.raises(ConfigError, match="user sent LEARN of step 2 at step 1"):

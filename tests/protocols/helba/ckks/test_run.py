@@ -35,7 +35,7 @@ STEPS = 12
 @pytest.fixture(scope="module")
 def played() -> tuple[CkksRun, Looking]:
     """The trace alone ends batches, so a broken test shows."""
-    settings = Settings(Constants(growth=None), 2, STEPS, SMALL)
+    settings = Settings(Constants(growth=None), 2, STEPS, scheme=SMALL)
     problem = fresh(settings.constants, STEPS, 4)
     looking: list[Looking] = []
 
@@ -81,13 +81,13 @@ def test_the_document_and_the_ledger(played: tuple[CkksRun, Looking], tmp_path: 
 @pytest.mark.parametrize(("dim", "arms", "steps"), [(3, 3, 3), (1, 1, 2)])
 def test_other_sizes(dim: int, arms: int, steps: int) -> None:
     """Three arms of three dimensions: a tournament with a gap, and blocks that are not full; and no choice at all."""
-    settings = Settings(Constants(dim=dim, growth=1.0), arms, steps, SMALL)
+    settings = Settings(Constants(dim=dim, growth=1.0), arms, steps, scheme=SMALL)
     run = play_ckks(settings, fresh(settings.constants, steps, 2, arms=arms))
     assert run.first_difference is None and run.ends_equal
 
 
 def test_three_processes_give_what_one_gives() -> None:
-    settings = Settings(Constants(), 2, 2, SMALL)
+    settings = Settings(Constants(), 2, 2, scheme=SMALL)
     problem = toy(settings.constants, 2, 1)
     run = play_ckks(settings, problem, processes=True)
     assert run.first_difference is None and run.ends_equal and run.ends is not None and run.ends.all()
@@ -97,7 +97,7 @@ def test_three_processes_give_what_one_gives() -> None:
 
 def test_a_run_that_was_stopped_goes_on_with_new_keys(tmp_path: Path) -> None:
     """The trace ends some batches: the last end's regression and the sums of the batch that goes on come back."""
-    settings = Settings(Constants(growth=None), 2, 5, SMALL)
+    settings = Settings(Constants(growth=None), 2, 5, scheme=SMALL)
     problem = fresh(settings.constants, 5, 4)
 
     def interrupted(done: int) -> None:
@@ -122,7 +122,7 @@ def test_a_run_that_was_stopped_goes_on_with_new_keys(tmp_path: Path) -> None:
 
 
 def test_features_and_rewards_reach_the_users_process_alone(tmp_path: Path) -> None:
-    settings = Settings(Constants(), 2, 2, SMALL)
+    settings = Settings(Constants(), 2, 2, scheme=SMALL)
     problem = toy(settings.constants, 2, 1)
     cast_of(settings, problem).write(tmp_path)
     texts = {role: input_path(tmp_path, role.value).read_text() for role in ROLES}
