@@ -49,7 +49,7 @@ def whole(text: str) -> int:
             continue
         if number == (rounded := int(number) if abs(number) < 1e18 else 0):
             return rounded
-    raise argparse.ArgumentTypeError(f"{text!r} is no whole number")
+    raise ValueError(f"{text!r} is no whole number")
 
 
 def _meant(word: str, words: Sequence[str]) -> str:
