@@ -15,11 +15,11 @@ from bandits.attacks import Attack, Row, attack_at_checkpoints
 from bandits.attacks.advantage import CONFIDENCE
 from bandits.attacks.sequence import ANYWHERE, ONE_ARM, REPLAY
 from bandits.attacks.shadow import ARMS, STATE, WEIGHTS
-from bandits.environments import DATA_SETS
 from bandits.privacy import eta_per_step
 from mpc.errors import ConfigError
 from mpc.tables import plain
 
+from ..ppcb.data_options import add_data, check_data, environment_of
 from ..run.progress import Progress
 from .answer import answer
 from .attack import add_kind
@@ -71,8 +71,7 @@ def register(group: Any) -> None:
         mistakes=ValueError, picture="advantage against steps",
     )  # fmt: skip
     parser.add_argument("--attack", default=_ALL, help=f"{_NAMES} ({_ALL})")
-    parser.add_argument("--data", default="digits", help=f"{', '.join(DATA_SETS)} (digits)")
-    parser.add_argument("--data-dir", type=Path, help="the folder with the files of a data set that is not built in")
+    add_data(parser)
     parser.add_argument("--arms", type=int, default=10, help="how many arms (10)")
     parser.add_argument("--dim", type=int, default=20, help="dimensions of a context (20)")
     parser.add_argument("--eps", type=float, default=0.1, help="how often to explore (0.1)")
@@ -81,13 +80,9 @@ def register(group: Any) -> None:
 
 
 def _attack(options: argparse.Namespace) -> None:
-    from bandits.data import DataError, load  # scikit-learn takes a second to import
-
     chosen = _chosen(options.attack)
-    try:
-        environment = load(options.data, arms=options.arms, dim=options.dim, data=options.data_dir)
-    except DataError as error:
-        raise ConfigError(str(error)) from error
+    check_data(options)
+    environment = environment_of(options)
     rows = []
     for attack in chosen:
         progress = Progress(options.steps, f"{attack.value}: step")

@@ -21,7 +21,7 @@ import numpy as np
 
 from bandits.attacks.membership import Attack, attack_at_checkpoints
 from bandits.data import load
-from bandits.environments import Environment
+from bandits.environments import Environment, Task
 from bandits.linear import Choice, LinearBandit
 from bandits.play import play
 from bandits.privacy import eps_for
@@ -37,21 +37,21 @@ from .ppcb_plots import draw
 from .units import Rows, Unit
 
 FIGURES = ("1", "2", "3", "4", "5", "6", "7", "8")
-DIM = 20
+CLASSES, DIM = 10, 20
 _CLOSE = 2.0**-12  # scores that fixed point may order otherwise than the twin
 _POINTS = 120  # of a curve
 _CHECKPOINTS = 12  # of an attack
 FEWEST_STEPS = _CHECKPOINTS  # of a run
 
 
-def _environment(size: Size, arms: int = 10) -> Environment:
-    """The data set with so many arms."""
-    return _loaded(size.data, arms, size.folder)
+def _environment(size: Size, arms: int | None = None) -> Environment:
+    """The ten classes of the data set; where the number of arms varies, so many clusters."""
+    return _loaded(size.data, arms, size.folder, None if arms is None else Task.CLUSTERS)
 
 
 @lru_cache(maxsize=4)
-def _loaded(data: str, arms: int, folder: Path | None) -> Environment:
-    return load(data, arms=arms, dim=DIM, data=folder)
+def _loaded(data: str, arms: int | None, folder: Path | None, task: Task | None) -> Environment:
+    return load(data, arms=arms or CLASSES, dim=DIM, data=folder, task=None if data == "synthetic" else task)
 
 
 def _one(size: Size) -> Iterator[Unit]:
@@ -60,7 +60,7 @@ def _one(size: Size) -> Iterator[Unit]:
 
 
 def _two(size: Size) -> Iterator[Unit]:
-    yield Unit("twin", reward_by_eta, (size, 10, tuple(round(size.steps * part) for part in (1 / 6, 1 / 2, 1))))
+    yield Unit("twin", reward_by_eta, (size, None, tuple(round(size.steps * part) for part in (1 / 6, 1 / 2, 1))))
 
 
 def _five(size: Size) -> Iterator[Unit]:
@@ -114,9 +114,9 @@ def reward_curve(size: Size, eps: float) -> Rows:
     ]  # fmt: skip
 
 
-def reward_by_eta(size: Size, arms: int, lengths: tuple[int, ...]) -> Rows:
+def reward_by_eta(size: Size, clusters: int | None, lengths: tuple[int, ...]) -> Rows:
     """Average reward of the twin for a range of eta; first the secure run must agree with it on a sample."""
-    environment = _environment(size, arms)
+    environment, arms = _environment(size, clusters), clusters or CLASSES
     sample = 60 if size.quick else 500
     _agree(environment, arms, sample)
     etas = [0.0, *np.linspace(0.5, 8.0, 4 if size.quick else 16)]
@@ -193,7 +193,7 @@ def _secure(size: Size, name: str, settings: Settings) -> Run:
     folder = size.keep / name
     resume = any(folder.glob("checkpoint-*.npz"))
     settings = replace(settings, steps=max(size.steps, 1 << 16))
-    program = Bandit.on(_environment(size, settings.arms), settings, parties=2, steps=size.steps, seed=1)
+    program = Bandit.on(_environment(size), settings, parties=2, steps=size.steps, seed=1)
     return simulate(program, seed=1, keep=Keep(folder, 5000, resume))
 
 

@@ -87,6 +87,12 @@ MISTAKES: list[tuple[str, str]] = [
     ("--data nonsense", "there is no data set 'nonsense': choose one of digits, mnist, synthetic"),
     ("--data mnist", "give the folder that holds its files with --data"),
     ("--data mnist --data-dir nowhere", "there is no train-images-idx3-ubyte.gz in nowhere"),
+    ("--task rewards", "--task is one of classes, clusters, not 'rewards'"),
+    ("--task classes", "synthetic data has neither classes nor clusters: leave out --task"),
+    ("--data digits", "digits has 10 classes, an arm for each: say --arms 10, or --task clusters for 4"),
+    ("--data file --task clusters", "digits, mnist, synthetic, or a file named .csv"),
+    ("--data none.csv", "there is no file none.csv: give a CSV"),
+    ("--data none.csv --data-dir .", "--data none.csv needs no files: leave out --data-dir"),
     ("--data digits --dim 65", "digits has 64 dimensions and 1797 rows: lower --dim or --arms"),
 ]  # fmt: skip
 
@@ -193,6 +199,25 @@ def test_a_data_set_that_takes_long_to_load_is_named(
     monkeypatch.setattr(contextual, "_LONG", 0.05)
     monkeypatch.setattr(data, "load", slow)
     assert masked(capsys, *how, "--data", "digits")[2].startswith("loading digits: ")
+
+
+@pytest.mark.parametrize(("task", "arms", "least"), [("classes", 10, 0.2), ("clusters", 5, 0.3)])
+@pytest.mark.usefixtures("here")
+def test_digits_are_told_apart_by_class_or_by_cluster(task: str, arms: int, least: float, capsys: Output) -> None:
+    how = ("--parties", "2", "--dim", "12", "--eps", "0.05", "--replicas", "2", "--steps", "200")
+    facts = document(capsys, "run", "ppcb", "--task", task, "--arms", str(arms), *how)
+    assert facts["arms"] == arms and facts["average_reward"] > least
+    assert facts["average_reward"] == facts["twin_average_reward"]
+
+
+def test_a_table_of_ones_own_is_learned_from(here: Path, capsys: Output) -> None:
+    """Which of three corners a point lies near to is its label."""
+    corners = 4.0 * np.eye(3)[np.arange(90) % 3] + np.random.default_rng(1).normal(size=(90, 3))
+    rows = [f"{x},{y},{z},{'abc'[k % 3]}" for k, (x, y, z) in enumerate(corners)]
+    (here / "own.csv").write_text("\n".join(["x,y,z,label", *rows]) + "\n")
+    how = ("--data", "own.csv", "--arms", "3", "--dim", "2", "--parties", "2", "--steps", "150")
+    facts = document(capsys, "run", "ppcb", *how)
+    assert facts["average_reward"] == facts["twin_average_reward"] > 0.6
 
 
 @pytest.mark.parametrize(
