@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from bandits.environments import Environment
 from mpc.errors import ConfigError
@@ -37,6 +38,8 @@ _EXAMPLES = """examples:
   masked {how} {name} --policy linucb --alpha 0.5 --eps 0             private LinUCB
   masked {how} {name} --json                                          one JSON document for other tools
 """
+_N = TypeVar("_N", int, float)
+_NEGATIVE = re.compile(r"^-[\d.][-\d.,e+]*$")
 _LONG = 2.0  # seconds of loading after which it is said
 
 
@@ -113,6 +116,11 @@ def add_settings(parser: ArgumentParser) -> None:
     bandit.add_argument("--alpha", type=float, default=1.0, help="optimism of linucb, spread of thompson (1)")
     bandit.add_argument("--ridge", type=float, default=1.0, help="the regulariser (1)")
     bandit.add_argument("--bound", type=float, default=1.0, help="the largest norm of one owner's features (1)")
+    bandit.add_argument(
+        "--owners", metavar="D0,D1,...", help="features of each party, 0 where it has none (as equal as can be)"
+    )
+    bandit.add_argument("--reward-range", default="0,1", metavar="LOW,HIGH", help="where every reward lies (0,1)")
+    parser._negative_number_matcher = _NEGATIVE  # so that -1,1 is a value and no option
     bandit.add_argument("--batch", type=int, default=1, help="contexts decided on, and learned from, together (1)")
     bandit.add_argument("--delay", type=int, default=0, help="decisions by which rewards are late (0)")
     bandit.add_argument("--replicas", type=int, default=1, help="independent bandits in one run (1)")
@@ -122,7 +130,9 @@ def add_settings(parser: ArgumentParser) -> None:
         help="recast: in as few rounds as we know; published: Algorithm 1 of the paper, step by step (recast)",
     )  # fmt: skip
     how.add_argument("--reciprocal", help=f"how 1 / x is found: {values(Division)} (table)")
-    how.add_argument("--newton", type=int, help="Newton's iterations for 1 / x (1 behind a table, 10 alone)")
+    how.add_argument(
+        "--newton", type=int, help="Newton's iterations for 1 / x (1 behind a table, 10 alone, 7 as published)"
+    )
     how.add_argument(
         "--argmax",
         help="pairs: all pairs of arms at once, by tables; strings: the same in a round less; circuit: by circuits; "
@@ -144,8 +154,10 @@ def settings_of(options: Namespace) -> Settings:
     """Settings from these options."""
     if options.steps < 1:
         raise ConfigError(f"at least 1 step, not {options.steps}")
-    if options.parties > options.dim:
-        raise ConfigError(f"{options.parties} owners of {options.dim} features: each owns at least one")
+    if options.parties > options.dim and options.owners is None:
+        raise ConfigError(
+            f"{options.parties} owners of {options.dim} features: each owns at least one, or say which with --owners"
+        )
     variant = chosen(Variant, options.variant, "--variant")
     if variant is Variant.PUBLISHED and (options.argmax is not None or options.reciprocal is not None):
         raise ConfigError(
@@ -162,7 +174,8 @@ def settings_of(options: Namespace) -> Settings:
         state_bits=_or(options.state_bits, options.fraction_bits), division=division, newton=options.newton,
         argmax=chosen(Argmax, _or(options.argmax, Argmax.PAIRS.value), "--argmax"),
         truncation=chosen(Truncation, options.truncation, "--truncation"), variant=variant, refresh=options.refresh,
-        steps=max(options.steps, 1 << 16),
+        steps=max(options.steps, 1 << 16), reward_range=_numbers(options.reward_range, float, "--reward-range", 2),
+        widths=() if options.owners is None else _numbers(options.owners, int, "--owners", options.parties),
     )  # fmt: skip
     decisions = -(-options.steps // settings.batch)
     if settings.delay >= decisions:
@@ -181,6 +194,18 @@ def options_of(options: Namespace) -> str:
     return " ".join(
         f"--{name.replace('_', '-')} {value}" for name, value, usual in given if value != usual and name != "steps"
     )
+
+
+def _numbers(given: str, kind: type[_N], flag: str, count: int) -> tuple[_N, ...]:
+    """So many numbers, with commas between them."""
+    try:
+        found = tuple(kind(word) for word in given.split(","))
+    except ValueError:
+        found = ()
+    if len(found) != count:
+        named = "whole numbers" if kind is int else "numbers"
+        raise ConfigError(f"{flag} takes {count} {named} with commas between them, not {given!r}")
+    return found
 
 
 def _or(given: Any, usual: Any) -> Any:

@@ -55,7 +55,7 @@ class Bandit(Program["Run"]):
         settings = settings.for_run(parties, steps)
         check_memory(settings, steps)
         world = World(episodes_of(environment, settings, steps, seed), settings)
-        world.check_bound(parties)
+        world.check_ranges(parties)
         return cls(settings, parties, steps, seed=seed, data=environment.name, world=world)
 
     @property
@@ -86,7 +86,7 @@ class Bandit(Program["Run"]):
 
     def private(self, key: bytes | None) -> Mapping[str, Arrays]:
         """Each owner has its features of every step, the payer what every arm would have paid."""
-        blocks = split(self.world.contexts, self.parties)
+        blocks = split(self.world.contexts, self.parties, self.settings.widths)
         own: dict[str, Arrays] = {home_of(party): {"features": block} for party, block in blocks.items()}
         return {**own, PAYER: {"outcomes": self.world.outcomes}}
 
