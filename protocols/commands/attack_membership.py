@@ -76,13 +76,26 @@ def register(group: Any) -> None:
     parser.add_argument("--dim", type=int, default=20, help="dimensions of a context (20)")
     parser.add_argument("--eps", type=float, default=0.1, help="how often to explore (0.1)")
     parser.add_argument("--steps", type=int, default=1200, help="contexts that the bandit learns from (1200)")
+    parser.add_argument(
+        "--hold-out", choices=["rows", "test"], default="rows",
+        help="who was not met: rows of the data that are not played, or MNIST's test file, for --attack yeom (rows)",
+    )  # fmt: skip
     parser.add_argument("--checkpoints", type=int, default=4, help="how often to attack on the way (4)")
 
 
 def _attack(options: argparse.Namespace) -> None:
     chosen = _chosen(options.attack)
     check_data(options)
-    environment = environment_of(options)
+    held_out = options.hold_out == "test"
+    if held_out and chosen != [Attack.YEOM]:
+        raise ConfigError(
+            "--hold-out test is for --attack yeom: the others need targets among the rows that are played"
+        )
+    environment = environment_of(options, held_out=held_out)
+    if not environment.drawn:
+        raise ConfigError(
+            f"{options.data} pays real numbers: attacks count rewards of 0 and 1, so give it a column label"
+        )
     rows = []
     for attack in chosen:
         progress = Progress(options.steps, f"{attack.value}: step")
