@@ -29,8 +29,9 @@ from ..samba.classic.messages import Spec
 from ..samba.classic.run import ClassicRun, play_classic
 from ..samba.mpc.run import Federation
 from ..samba.mpc.settings import Settings
-from .making import Figure, FigureSet, Size
+from .making import Figure, FigureSet
 from .samba_plots import draw
+from .size import Size
 from .units import Rows, Unit
 
 FIGURES = ("a", "b", "c", "d")

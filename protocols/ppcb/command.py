@@ -167,6 +167,7 @@ def settings_of(options: Namespace) -> Settings:
     division = chosen(Division, _or(options.reciprocal, Division.TABLE.value), "--reciprocal")
     if division is Division.TABLE and options.newton:
         division = Division.TABLE_NEWTON
+    low, high = _numbers(options.reward_range, float, "--reward-range", 2)
     settings = Settings(
         arms=options.arms, dim=options.dim, eps=options.eps, replicas=options.replicas, batch=options.batch,
         delay=options.delay, policy=chosen(Policy, options.policy, "--policy"), alpha=options.alpha,
@@ -174,7 +175,7 @@ def settings_of(options: Namespace) -> Settings:
         state_bits=_or(options.state_bits, options.fraction_bits), division=division, newton=options.newton,
         argmax=chosen(Argmax, _or(options.argmax, Argmax.PAIRS.value), "--argmax"),
         truncation=chosen(Truncation, options.truncation, "--truncation"), variant=variant, refresh=options.refresh,
-        steps=max(options.steps, 1 << 16), reward_range=_numbers(options.reward_range, float, "--reward-range", 2),
+        steps=max(options.steps, 1 << 16), reward_range=(low, high),
         widths=() if options.owners is None else _numbers(options.owners, int, "--owners", options.parties),
     )  # fmt: skip
     decisions = -(-options.steps // settings.batch)

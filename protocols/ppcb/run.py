@@ -79,9 +79,10 @@ class Bandit(Program["Run"]):
         return {**given, **self.settings.as_json(), **given}
 
     def blank(self) -> Bandit:
-        """Contexts and outcomes of zeros, for one decision."""
+        """Contexts of zeros and the least reward, for one decision."""
         given = replace(self.settings, owners=self.parties)
-        nothing = Episode(np.zeros((given.batch, given.dim)), np.zeros((given.batch, given.arms)))
+        least = np.full((given.batch, given.arms), given.reward_range[0])
+        nothing = Episode(np.zeros((given.batch, given.dim)), least)
         return Bandit(given, self.parties, given.batch, world=World([nothing] * given.replicas, given))
 
     def private(self, key: bytes | None) -> Mapping[str, Arrays]:
