@@ -29,7 +29,8 @@ class Kind(IntEnum):
     ABORT = 2  # the sender stops with an error; the payload says which
     BYE = 3  # the sender's program has ended
     HELLO = 4
-    WAITS = 5  # the sender waits for somebody else, who stands in place of the position
+    WAITS = 5  # the sender waits for somebody, who stands in place of the position
+    NOTED = 6  # what the sender notes is on its disk, up to the decision that stands in place of the round
 
 
 _KINDS = {int(kind): kind for kind in Kind}
@@ -69,6 +70,11 @@ class Header:
 def pack(kind: Kind, sender: int, stamp: Stamp, length: int) -> bytes:
     """A header as bytes; of a long position the innermost end is kept."""
     return _LAYOUT.pack(_MAGIC, kind, _VERSION, sender, stamp.round, length, stamp.digest, _cut(stamp.position))
+
+
+def noted_stamp(done: int) -> Stamp:
+    """Of a client's word that it has on its disk what it noted up to a decision."""
+    return Stamp(done, bytes(8), "notes on the disk")
 
 
 def unpack(raw: bytes | memoryview, peer: int, nodes: Nodes = ANYBODY) -> Header:

@@ -70,10 +70,10 @@ def reached(program: Program[Any], folder: Path) -> int:
     return max(done, default=0)
 
 
-def notes_in(program: Program[Any], folder: Path, *, every: int = 100) -> Notes | None:
+def notes_in(program: Program[Any], folder: Path) -> Notes | None:
     """What a client of this program writes down there."""
     role = program.notes
-    return None if role is None else Notes(folder / role.notes, program.noted, who=role.name, every=every)
+    return None if role is None else Notes(folder / role.notes, program.noted, who=role.name)
 
 
 def check_free(keep: Keep, homes: Iterable[Path], notes: Path | None = None) -> None:
