@@ -77,6 +77,7 @@ class LocalPolicy(ABC):
     shared: ClassVar[str] = ""  # what a score needs that no owner holds: such a policy is refused
     placed: ClassVar[str] = ""  # what selecting needs of arms beyond their masked words in a secret order: refused too
     lift: int = 0  # added to every score, in words: an integer that makes them non-negative
+    zeros: bool = False  # as published, owners send a score of 0 where a step explores, instead of none
 
     @property
     def iterations(self) -> int:

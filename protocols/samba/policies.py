@@ -230,9 +230,15 @@ class Parity(LocalPolicy):
 
 
 def local_policy(
-    name: str, *, eps: float = 0.1, tau: float = 0.06, beta: float = 0.1, race: bool = False
-) -> LocalPolicy:  # fmt: skip
+    name: str, *, eps: float = 0.1, tau: float = 0.06, beta: float = 0.1, race: bool = False, zeros: bool = False
+) -> LocalPolicy:
     """The owners' side of the policy called `name`; each parameter counts for the policy that has it."""
+    policy = _named(name, eps, tau, beta, race)
+    policy.zeros = zeros
+    return policy
+
+
+def _named(name: str, eps: float, tau: float, beta: float, race: bool) -> LocalPolicy:
     match name:
         case "epsilon-greedy":
             return EpsilonGreedy(eps)
