@@ -29,7 +29,7 @@ from .units import Rows, Unit
 
 FIGURES = ("1", "2", "3", "4", "5", "6", "7", "8")
 _EPS = (0.01, 0.05, 0.1, 0.5)
-_RUNS, _ATTACKED = 5, 50  # of a unit, which then takes some minutes
+_RUNS, _TWINS, _ATTACKED = 5, 2, 25  # of a unit, which then takes some minutes
 
 
 def _one(size: Size) -> Iterator[Unit]:
@@ -41,12 +41,13 @@ def _one(size: Size) -> Iterator[Unit]:
 
 
 def _two(size: Size) -> Iterator[Unit]:
-    yield Unit("twin", against_eta, (size, None, tuple(round(size.steps * part) for part in (1 / 6, 1 / 2, 1))))
+    lengths = tuple(round(size.steps * part) for part in (1 / 6, 1 / 2, 1))
+    yield from _in_parts("twin", against_eta, size, _TWINS, None, lengths)
 
 
 def _five(size: Size) -> Iterator[Unit]:
     for arms in (3, 5) if size.quick else (5, 10, 20, 50):
-        yield Unit(f"arms-{arms}", against_eta, (size, arms, (size.steps,)))
+        yield from _in_parts(f"arms-{arms}", against_eta, size, _TWINS, arms, (size.steps,))
 
 
 def _three(size: Size) -> Iterator[Unit]:

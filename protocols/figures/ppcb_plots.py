@@ -46,7 +46,7 @@ def _two(axes: Axes, rows: Rows) -> None:
                           lambda eta: np.log(np.exp(eta) + arms - 1.0))
     )  # fmt: skip
     sharper.set_xlabel("the sharper eta, log(A / eps - A + 1)", fontsize=SMALL)
-    sharper.set_xticks([0.5, 2, 4, 6, 8])
+    sharper.set_xticks([1, 2, 4, 6, 8])
 
 
 def _against_eta(by: str, label: str, axes: Axes, rows: Rows) -> None:

@@ -39,22 +39,23 @@ def over_time_by_twin(size: Size, eps: float) -> Rows:
     """The same of the twin alone, on other coins, after the secure run agreed with it on a sample."""
     data = environment(size)
     sample = _agree(data, CLASSES, eps, size)
-    paid = _twin(data, np.full(size.runs, eps), size.steps, range(size.runs))
+    paid = _twin(data, np.full(size.runs, eps), size.steps, [*range(size.runs)])
     return _curves(None, paid, {"eps": eps, "played": "twin"}, {"agreement_steps": sample}, 0)
 
 
-def against_eta(size: Size, clusters: int | None, lengths: tuple[int, ...]) -> Rows:
-    """Average reward of the twin for a range of eta = log(A / eps); first the secure run must agree on a sample."""
+def against_eta(size: Size, clusters: int | None, lengths: tuple[int, ...], first: int, runs: int) -> Rows:
+    """Average reward of the twin for a range of eta = log(A / eps); run 0 asks the secure run to agree on a sample."""
     data, arms = environment(size, clusters), clusters or CLASSES
-    sample = _agree(data, arms, 0.1, size)
+    sample = _sample(size) if first else _agree(data, arms, 0.1, size)
     etas = [*np.linspace(math.log(arms), max(_LARGEST_ETA, math.log(arms) + 6.0), 4 if size.quick else _ETAS), math.inf]
     eps = [min(1.0, arms * math.exp(-eta)) for eta in etas]
-    paid = _twin(data, np.repeat(eps, size.runs), max(lengths), [*range(size.runs)] * len(eps))
+    numbers = range(first, first + runs)
+    paid = _twin(data, np.repeat(eps, runs), max(lengths), [*numbers] * len(eps))
     return [
         {"arms": arms, "eta": _number(eta), "sharper_eta": _number(eta_per_step(arms, one)), "eps": _short(one, 9),
-         "steps": length, "run": number, "reward": _short(paid[:length, k * size.runs + number].mean()),
+         "steps": length, "run": number, "reward": _short(paid[:length, k * runs + number - first].mean()),
          "agreement_steps": sample}
-        for k, (eta, one) in enumerate(zip(etas, eps)) for length in lengths for number in range(size.runs)
+        for k, (eta, one) in enumerate(zip(etas, eps)) for length in lengths for number in numbers
     ]  # fmt: skip
 
 
@@ -86,8 +87,7 @@ def _secure(size: Size, name: str, settings: Settings, seed: int) -> Run:
 
 def _agree(data: Environment, arms: int, eps: float, size: Size) -> int:
     """Over how many steps a secure run and its twin pulled the same arms, near ties aside; or ConfigError."""
-    steps = 60 if size.quick else 500
-    settings = Settings(arms, DIM, eps, replicas=5)
+    steps, settings = _sample(size), Settings(arms, DIM, eps, replicas=5)
     run = simulate(Bandit.on(data, settings, parties=2, steps=steps, seed=1), seed=1)
     apart = [difference for difference in run.differences if difference.gap >= _CLOSE]
     if apart:
@@ -97,10 +97,14 @@ def _agree(data: Environment, arms: int, eps: float, size: Size) -> int:
     return steps
 
 
-def _twin(data: Environment, eps: np.ndarray, steps: int, runs: range | list[int]) -> np.ndarray:
+def _sample(size: Size) -> int:
+    return 60 if size.quick else 500
+
+
+def _twin(data: Environment, eps: np.ndarray, steps: int, runs: list[int]) -> np.ndarray:
     """(steps, replicas) rewards; replica k plays the episode of its run with its own eps."""
     episodes = [data.episode(steps, 1 + number) for number in runs]
-    rng = np.random.default_rng([data.arms, steps])
+    rng = np.random.default_rng([data.arms, steps, runs[0]])
     coins: Iterator[Choice] = (Choice.draw(rng, len(eps), data.arms, eps) for _ in range(steps))
     paid = np.zeros((steps, len(eps)), np.float32)
     for record in play(LinearBandit(len(eps), data.arms, DIM), episodes, coins):
