@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ..errors import DEALER, ConfigError, MaskedError, PeerLost
-from .frames import ANYBODY, DEALER_NODE, HEADER_BYTES, WORDS_LIMIT, Kind, Nodes, pack, unpack
+from .frames import ANYBODY, DEALER_NODE, HEADER_BYTES, WORDS_LIMIT, Kind, Nodes, pack, shown, unpack
 from .keys import NONCE_BYTES, PROOF_BYTES, Keys, Meeting
 from .transport import Stamp
 
@@ -415,7 +415,8 @@ def _answer(
     if header.sender != other:
         raise ConfigError(f"{nodes.name(header.sender)} answers where {who} is expected: check the addresses")
     if header.kind is Kind.ABORT:
-        words = refused or _exactly(sock, min(header.length, WORDS_LIMIT), deadline).decode(errors="replace")
+        said = b"" if refused else _exactly(sock, min(header.length, WORDS_LIMIT), deadline)
+        words = refused or shown(said.decode(errors="replace"))
         raise ConfigError(f"{who} turned this process away: {words}")
     if header.kind is not Kind.HELLO or header.length != size:
         raise ConfigError(f"{who} does not greet: check its address")
