@@ -98,7 +98,7 @@ class Samba(System):
         """What argparse does not know."""
         if options.mode == CLASSIC and options.hosts:
             raise ConfigError("--hosts is of --mode mpc: in the published protocol each owner is alone")
-        if options.exploring == TEXT and options.mode != CLASSIC:
+        if getattr(options, "exploring", OPTIMISED) == TEXT and options.mode != CLASSIC:  # a plan is of mode mpc
             raise ConfigError("--exploring is of --mode classic: on shares nobody is told that a step explores")
         for name, (usual, policy) in _OF_POLICIES.items():
             if getattr(options, name) != usual and options.policy != policy:
