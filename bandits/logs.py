@@ -151,6 +151,39 @@ def read_log(path: str | Path) -> RecordedLog:
         raise LogError(f"{path}: {error}") from error
 
 
+def read_columns(path: str | Path, columns: Sequence[str] = ()) -> np.ndarray:
+    """(rows, columns) of numbers from CSV, packed or not, by the names of its columns; or all of an NPY's.
+
+    columns: which, in this order; all where none is named.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise LogError(f"there is no file {path}: give a .csv, .csv.gz or .npy")
+    if path.suffix == ".npy":
+        if columns:
+            raise LogError(f"{path}: the columns of an .npy have no names: leave them out, and give those alone")
+        try:
+            values = np.load(path, allow_pickle=False)
+        except (ValueError, OSError, EOFError) as error:
+            raise LogError(f"{path}: it is damaged or no array: write it with numpy.save") from error
+        if values.ndim != 2 or values.dtype.kind not in "iufb":
+            raise LogError(
+                f"{path} holds {values.dtype} of shape {values.shape}: rows and columns of numbers are wanted"
+            )
+    elif path.name.endswith((".csv", ".csv.gz")):
+        names, rows = _table(path)
+        if missing := [name for name in columns if name not in names]:
+            raise LogError(f"{path} has no column {missing[0]!r}: it has {', '.join(names)}")
+        texts = dict(zip(names, zip(*rows), strict=True))
+        values = np.stack([_column(texts[name], name) for name in columns or names], axis=1)
+    else:
+        raise LogError(f"{path}: its name ends in none of .csv, .csv.gz and .npy")
+    if not np.isfinite(values).all():
+        row = int(np.nonzero(~np.isfinite(values).all(axis=1))[0][0])
+        raise LogError(f"row {row} of {path} holds NaN or infinite values: clean them or drop the row")
+    return values.astype(np.float64)
+
+
 def write_log(log: RecordedLog, path: str | Path) -> None:
     """As `read_log` reads it."""
     path = Path(path)

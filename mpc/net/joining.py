@@ -200,11 +200,12 @@ def take_calls(
 
 
 def calls(
-    node: int, own: socket.socket, keys: Keys, awaited: Iterable[int], deadline: float, nodes: Nodes = ANYBODY
-) -> Iterator[tuple[int, socket.socket]]:
-    """The same, each as it calls."""
+    node: int, own: socket.socket, keys: Keys, awaited: Iterable[int], deadline: float, nodes: Nodes = ANYBODY,
+    beside: Callable[[], None] = lambda: None,
+) -> Iterator[tuple[int, socket.socket]]:  # fmt: skip
+    """The same, each as it calls.  beside: done every now and then."""
     check_here(own)
-    return let_in(_ByKeys(node, keys, nodes), own, awaited, deadline)
+    return let_in(_ByKeys(node, keys, nodes), own, awaited, deadline, beside)
 
 
 class Greeting(Protocol):

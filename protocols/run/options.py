@@ -17,6 +17,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
+
 from mpc.errors import ConfigError
 from mpc.launch import Place, place
 from mpc.net.transport import DEFAULT_TIMEOUT
@@ -27,7 +29,7 @@ from .exits import exit_codes, say
 from .folder import PICTURES, Keep, check_file, check_picture, reserved, settle
 from .launch import Processes, launch
 from .plan_command import add_plan
-from .program import Program
+from .program import Arrays, Program
 from .progress import Progress
 from .rehearsal import rehearse
 from .report import Report, show
@@ -88,6 +90,14 @@ class System(ABC):
     def steps(self, options: Namespace) -> int:
         """How many steps were asked for."""
         return self.planned(options).decisions
+
+    def columns(self, program: Program[Any], role: str) -> int:
+        """How many numbers of its own a role brings to each decision, where it is on a machine of its own; 0: none."""
+        raise ConfigError(f"{self.name} has all its roles on one machine so far: use 'masked launch {self.name}'")
+
+    def from_rows(self, program: Program[Any], role: str, rows: np.ndarray) -> Arrays:
+        """What this role alone has, from (rows, columns) that it brings."""
+        raise NotImplementedError
 
     def classic(
         self, options: Namespace, keep: Keep | None, *, processes: bool, watch: Callable[[int], None]

@@ -1,4 +1,4 @@
-"""A mesh of TLS: the same results as in memory, and strangers of every kind are refused in a line while the run goes on."""
+"""A mesh of TLS: the same results as in memory; strangers of every kind are refused in a line, and the run goes on."""
 
 from __future__ import annotations
 
