@@ -96,10 +96,10 @@ def disagreement(own: Hello, theirs: Hello, name: str) -> str:
     """On what two nodes of one session disagree, which ends the session for both; nothing if they do not."""
     if theirs.digest == own.digest == digest_of(theirs.public):
         return ""
-    return _differences(own.public, theirs.public, name)
+    return differences(own.public, theirs.public, name)
 
 
-def _differences(own: Public, theirs: Public, name: str) -> str:
+def differences(own: Public, theirs: Public, name: str) -> str:
     """On what two nodes disagree, with both values."""
     names = [each for each in dict.fromkeys([*own, *theirs]) if _of(own, each) != _of(theirs, each)]
     said = [f"{shown(each, quoted=False)} = {_of(theirs, each)} at {name}, {_of(own, each)} here" for each in names]

@@ -46,6 +46,7 @@ _MOMENT = 30_000  # nanoseconds in which a party that has a core of its own ofte
 _SHARED_MOMENT = 400_000  # where parties share cores: to yield hands ours to the one waited for, sooner than to sleep
 _LAST_WORDS = 0.5  # seconds in which a node that stops with an error is heard out
 _SOON = 0.25  # of a round's time; then a node's peers are told for whom it waits
+_STALLED = 5.0  # seconds; then whoever watches this process is told what a round waits for
 _AGAIN = 4  # how often in a wait a peer's word that it waits itself begins the time anew: such chains are short
 _LONGEST = 1 << 30  # milliseconds that the kernel waits at a time
 _FAREWELL = 2.0  # seconds that a party which has ended waits for the others to end
@@ -55,18 +56,19 @@ class Mesh:
     """Connections of one node to others, by node number, which behave as non-blocking sockets do.
 
     unread: whether a connection holds bytes that no poll shows, as one that decrypts whole records may.
+    stalled: told, in a line, of a round in which nothing moves.
     """
 
     def __init__(
         self, node: int, parties: int, peers: dict[int, socket.socket], timeout: float, names: Sequence[str] = (), *,
-        unread: Callable[[socket.socket], bool] = lambda _: False,
+        unread: Callable[[socket.socket], bool] = lambda _: False, stalled: Callable[[str], None] | None = None,
     ) -> None:  # fmt: skip
         self.node = node
         self.parties = parties
         self.nodes = Nodes(parties, tuple(names))
         self.frame_bytes = 0
         self._peers = peers
-        self._unread = unread
+        self._unread, self._stalled = unread, stalled
         self._timeout = timeout
         self._closed = False
         self._moment = 0 if node >= parties else _MOMENT if parties <= (os.cpu_count() or 1) else _SHARED_MOMENT
@@ -83,8 +85,10 @@ class Mesh:
 
         What is there when that is over counts: this process may have been kept from looking.
         """
-        self._until = time.monotonic() + self._timeout
+        self._began = time.monotonic()
+        self._until = self._began + self._timeout
         self._told = False
+        self._said = self._stalled is None
 
     def say_waiting(self, whom: str) -> None:
         """Tell all peers that this node waits for somebody who is none of them."""
@@ -117,15 +121,28 @@ class Mesh:
 
     def _next_word(self) -> float:
         """When this node has waited for so long that it says so; once it has, when the round is over."""
-        return self._until if self._told else self._until - (1.0 - _SOON) * self._timeout
+        word = self._until if self._told else self._until - (1.0 - _SOON) * self._timeout
+        return word if self._said else min(word, self._began + _STALLED)
 
-    def _in_time(self, peer: int, events: int) -> bool:
-        """Whether a peer's socket is ready before the round is over."""
-        if self._ready(peer, events, self._next_word()):
-            return True
-        if not self._told:
+    def _speak(self, peer: int, stamp: Stamp, left: int) -> None:
+        """The next word: to whoever watches this process, or to the other peers."""
+        if not self._said and time.monotonic() >= self._began + _STALLED:
+            self._said = True
+            assert self._stalled is not None
+            self._stalled(
+                f"round {stamp.round} has stood for {time.monotonic() - self._began:.0f} s at {stamp.position}: "
+                f"{left:,} bytes between this one and {self.nodes.name(peer)} are due"
+            )
+        elif not self._told:
             self._tell_waiting(self.nodes.name(peer), but=peer)
-        return self._ready(peer, events, self._until)
+
+    def _in_time(self, peer: int, events: int, stamp: Stamp, left: int) -> bool:
+        """Whether a peer's socket is ready before the round is over.  left: bytes that it is waited for with."""
+        while not self._ready(peer, events, word := self._next_word()):
+            if word >= self._until:
+                return False
+            self._speak(peer, stamp, left)
+        return True
 
     def _ready(self, peer: int, events: int, until: float) -> bool:
         """The same, before that time is over."""
@@ -150,7 +167,7 @@ class Mesh:
                 return None
             self._unsent[peer] = memoryview(b"".join(parts))[done:]
             while rest := self._unsent[peer]:
-                if not self._in_time(peer, select.POLLOUT):
+                if not self._in_time(peer, select.POLLOUT, stamp, len(rest)):
                     raise self._silent(peer, stamp)
                 with contextlib.suppress(BlockingIOError):
                     self._unsent[peer] = rest[sock.send(rest) :]
@@ -165,7 +182,7 @@ class Mesh:
         while done < len(into) or not checked:
             try:
                 if not (count := 0 if done else self._soon(sock, into)):
-                    if not self._in_time(peer, select.POLLIN):
+                    if not self._in_time(peer, select.POLLIN, stamp, len(into) - done):
                         raise self._silent(peer, stamp)
                     count = sock.recv_into(into[done:])
             except BlockingIOError:
@@ -333,9 +350,9 @@ class PartyMesh(Mesh):
 
     def __init__(
         self, node: int, parties: int, peers: dict[int, socket.socket], timeout: float, names: Sequence[str] = (), *,
-        unread: Callable[[socket.socket], bool] = lambda _: False,
+        unread: Callable[[socket.socket], bool] = lambda _: False, stalled: Callable[[str], None] | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(node, parties, peers, timeout, names, unread=unread)
+        super().__init__(node, parties, peers, timeout, names, unread=unread, stalled=stalled)
         self.hosted = (node,)
         self._others = [q for q in range(parties) if q != node]
         self._client_rounds: dict[tuple[int, str], int] = {}
@@ -387,10 +404,11 @@ class PartyMesh(Mesh):
         while active:
             more = [by_fd[fd] for fd in active if done[by_fd[fd]] < len(incoming[by_fd[fd]])]
             ready = [(self._peers[q].fileno(), select.POLLIN) for q in more if self._unread(self._peers[q])]
-            if not ready and not (ready := poll.poll(_milliseconds(self._next_word()))):
-                if self._told:
-                    raise self._silent(min(by_fd[fd] for fd in active), stamp)
-                self._tell_waiting(self.nodes.name(min(by_fd[fd] for fd in active)))
+            if not ready and not (ready := poll.poll(_milliseconds(word := self._next_word()))):
+                behind = min(by_fd[fd] for fd in active)
+                if word >= self._until:
+                    raise self._silent(behind, stamp)
+                self._speak(behind, stamp, len(to_send[behind]) + len(incoming[behind]) - done[behind])
             for fd, events in ready:
                 q = by_fd[fd]
                 if events & select.POLLOUT and to_send[q] and not self._push(q, to_send):
@@ -464,9 +482,9 @@ class ClientMesh(Mesh):
 
     def __init__(
         self, node: int, parties: int, peers: dict[int, socket.socket], timeout: float, names: Sequence[str] = (), *,
-        unread: Callable[[socket.socket], bool] = lambda _: False,
+        unread: Callable[[socket.socket], bool] = lambda _: False, stalled: Callable[[str], None] | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(node, parties, peers, timeout, names, unread=unread)
+        super().__init__(node, parties, peers, timeout, names, unread=unread, stalled=stalled)
         self._sent = self._received = 0
 
     def send(self, payloads: np.ndarray, what: str) -> None:

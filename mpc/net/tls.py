@@ -174,7 +174,7 @@ class Tls(PartyMesh):
             peers = _meet(member, listener, timeout, starting, log)
         finally:
             listener.close()
-        return cls(member.node, member.parties, peers, timeout, member.names, unread=_unread)
+        return cls(member.node, member.parties, peers, timeout, member.names, unread=_unread, stalled=log)
 
 
 class TlsClient(ClientMesh):
@@ -187,7 +187,7 @@ class TlsClient(ClientMesh):
     ) -> TlsClient:  # fmt: skip
         """Meet all parties; as a party does."""
         peers = _meet(member, None, timeout, starting, log)
-        return cls(member.node, member.parties, peers, timeout, member.names, unread=_unread)
+        return cls(member.node, member.parties, peers, timeout, member.names, unread=_unread, stalled=log)
 
 
 def listen_on(host: str, port: int) -> socket.socket:
@@ -374,6 +374,7 @@ _REASONS: Sequence[tuple[str, str]] = (
     ("WRONG_VERSION_NUMBER", "speaks no TLS"),
     ("HTTP_REQUEST", "speaks plain HTTP, no TLS"),
     ("UNEXPECTED_EOF", "left in the middle of the handshake"),
+    ("UNEXPECTED_MESSAGE", "says things of TLS out of turn"),
     ("RECORD_TOO_SMALL", "speaks no TLS"),
     ("PACKET_LENGTH", "speaks no TLS"),
 )

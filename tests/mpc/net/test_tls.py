@@ -15,7 +15,7 @@ import pytest
 
 from mpc.client import Receive, Send
 from mpc.errors import ConfigError, PeerLost
-from mpc.net import hello
+from mpc.net import hello, tcp
 from mpc.net.frames import Kind, pack
 from mpc.net.hello import Hello
 from mpc.net.memory import Memory
@@ -72,6 +72,28 @@ def test_a_party_that_leaves_or_hangs_is_named(parties: int) -> None:
     *others, _ = over_tls(*session_of(parties), {**dict.fromkeys(range(last), plays), last: leaves}, timeout=2.0)
     for outcome in others:
         assert isinstance(outcome.error, PeerLost) and outcome.error.peer == last, outcome
+
+
+@pytest.mark.parametrize("shape", [(4,), (1 << 17,)], ids=["small", "large"])
+def test_a_round_that_stands_is_said_with_its_place(shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tcp, "_STALLED", 0.2)
+    said, heard = list[str](), threading.Event()
+
+    def log(line: str) -> None:
+        said.append(line)
+        if line.startswith("round 1 has stood"):
+            heard.set()
+
+    def late(session: Session) -> Any:
+        assert heard.wait(30)
+        session.run(rounds(session, 1, shape))
+
+    def plays(session: Session) -> Any:
+        session.run(rounds(session, 1, shape))
+
+    values(over_tls(*session_of(2), {0: plays, 1: late}, log=log))
+    line = next(line for line in said if line.startswith("round 1 has stood for "))
+    assert "rounds:" in line and line.endswith(" bytes between this one and party 1 are due"), line
 
 
 @contextlib.contextmanager
@@ -162,7 +184,7 @@ STRANGERS: dict[str, tuple[Callable[[Member, Any], None], str]] = {
     "plain TCP": (plain(b"MBnd" + bytes(200)), "no TLS"),
     "HTTP": (plain(b"GET / HTTP/1.1\r\n\r\n"), "HTTP"),
     "silence": (plain(b""), "left in the middle"),
-    "its own bytes": (echoed, "TLS"),
+    "its own bytes": (echoed, "says things of TLS out of turn"),
     "another number": (
         lambda m, a: says(m, a, lambda own: framed(replace(own, node=2).pack())), "calls itself node 2 and means node 0"
     ),
@@ -203,7 +225,7 @@ def test_strangers_are_refused_in_a_line_and_the_run_goes_on(
         rest = [lambda p=p: Tls.join(members[p], listeners[p], timeout=30).close() for p in (1, 2)]
         others = side_by_side(*rest)
     assert [outcome.error for outcome in (*others, *results)] == [None] * 3
-    assert reason in lines[-1] and lines[-1].startswith("refused 127.0.0.1:"), lines
+    assert any(reason in line for line in lines) and lines[0].startswith("refused 127.0.0.1:"), lines
     assert all(line.isprintable() and len(line) < 300 for line in said)
 
 
