@@ -60,13 +60,13 @@ def _new(options: Namespace) -> None:
     check_parties(options.parties)
     system = system_of(options.program)
     program = program_of(system, options.parties, {})
+    system.columns(program, options.role)  # refuses a program whose roles are on one machine
     clients, parties = [role.name for role in program.roles], party_names(options.parties)
     if options.role not in (*parties, *clients):
         raise ConfigError(
             f"there is no role {options.role!r} in {options.program} with {options.parties} parties: there are "
             f"{', '.join((*parties, *clients))}"
         )
-    system.columns(program, options.role)  # refuses a program that has no such roles on machines of their own
     home = options.out.absolute().parent
     text = "\n".join(_lines(options, options.role in parties, parties, clients, home)) + "\n"
     if not home.is_dir():

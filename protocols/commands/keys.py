@@ -65,8 +65,8 @@ def _trust(options: Namespace) -> None:
     found = read(options.certificate)
     if not found.is_of(options.fingerprint):
         raise ConfigError(
-            f"{options.certificate} has the fingerprint {found.spoken}, not {options.fingerprint}: have its owner read "
-            "that of 'masked keys show', and if they differ still, the file was changed on its way"
+            f"{options.certificate} has another fingerprint than {options.fingerprint!r}: have its owner read that of "
+            "'masked keys show'; if they differ still, the file was changed on its way"
         )
     found.check_time(dt.datetime.now(dt.timezone.utc))
     role = " ".join(options.role.split())

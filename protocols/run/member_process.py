@@ -34,7 +34,7 @@ from .exits import say
 from .folder import reserved, settle
 from .line_desk import LineDesk
 from .notes import Notes
-from .options import System, add_problem, check_parties
+from .options import MPC, System, add_problem, check_parties
 from .program import Arrays, Ended, Program
 from .progress import Progress
 from .rehearsal import Rehearsed, rehearse
@@ -182,11 +182,12 @@ def program_of(system: System, parties: int, given: Mapping[str, Any]) -> Progra
     check_parties(parties)
     parser = _Parser(add_help=False, allow_abbrev=False)
     add_problem(system, parser)
-    known, wrong = vars(parser.parse_args([])), list[str]()
+    parser.set_defaults(mode=MPC)
+    known, wrong = vars(parser.parse_args([])).keys() - {"parties", "mode"}, list[str]()
     words = [f"--parties={parties}"]
     for name, value in given.items():
-        if name not in known or name == "parties":
-            wrong.append(f"{name!r} is unknown: there are {', '.join(key for key in known if key != 'parties')}")
+        if name not in known:
+            wrong.append(f"{name!r} is unknown: there are {', '.join(sorted(known))}")
         elif not isinstance(value, (str, int, float)) or isinstance(value, bool):
             wrong.append(f"{name} is a number or a text, not {value!r}")
         else:
@@ -235,7 +236,7 @@ def _member(config: Config, program: Program[Any], wrong: list[str]) -> Member:
                 raise ConfigError(f"there is no such role in {program.name}: there are {', '.join(names)}")
             found = certificates.read(peer.certificate)
             if not found.is_of(peer.fingerprint):
-                raise ConfigError(f"its certificate has the fingerprint {found.spoken}, not {peer.fingerprint!r}")
+                raise ConfigError(f"its certificate has another fingerprint than {peer.fingerprint!r}")
             _warn(found.check_time(now))
             peers[names.index(role)] = Peer(found, peer.address)
     member = Member(

@@ -169,7 +169,7 @@ def test_every_mistake_is_said_at_once(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as raised:
         prepared(load(path), PPCB())
     for words in (
-        "own: others than its owner may use", 'peers."puller": its certificate has the fingerprint ',
+        "own: others than its owner may use", 'peers."puller": its certificate has another fingerprint than ',
         "material.store: ",
     ):  # fmt: skip
         assert words in str(raised.value), raised.value
