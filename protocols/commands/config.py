@@ -60,7 +60,6 @@ def _new(options: Namespace) -> None:
     check_parties(options.parties)
     system = system_of(options.program)
     program = program_of(system, options.parties, {})
-    system.columns(program, options.role)  # refuses a program whose roles are on one machine
     clients, parties = [role.name for role in program.roles], party_names(options.parties)
     if options.role not in (*parties, *clients):
         raise ConfigError(

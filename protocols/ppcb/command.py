@@ -49,6 +49,7 @@ class PPCB(System):
     name = "ppcb"
     summary = "the private contextual bandit, on a data set"
     about, examples, unit, draws_reference, parties = _ABOUT, _EXAMPLES, "decision", False, 3
+    apart = True
 
     def add_problem(self, parser: ArgumentParser) -> None:
         """The length of a run, on which its state bits and refreshes depend, and settings."""

@@ -34,7 +34,7 @@ from .exits import say
 from .folder import reserved, settle
 from .line_desk import LineDesk
 from .notes import Notes
-from .options import MPC, System, add_problem, check_parties
+from .options import System, add_problem, check_parties
 from .program import Arrays, Ended, Program
 from .progress import Progress
 from .rehearsal import Rehearsed, rehearse
@@ -179,11 +179,12 @@ class _Parser(ArgumentParser):
 
 def program_of(system: System, parties: int, given: Mapping[str, Any]) -> Program[Any]:
     """The program as every role knows it, from the options that a file has; every mistake at once."""
+    if not system.apart:
+        raise ConfigError(f"{system.name} has all its roles on one machine so far: use 'masked launch {system.name}'")
     check_parties(parties)
     parser = _Parser(add_help=False, allow_abbrev=False)
     add_problem(system, parser)
-    parser.set_defaults(mode=MPC)
-    known, wrong = vars(parser.parse_args([])).keys() - {"parties", "mode"}, list[str]()
+    known, wrong = vars(parser.parse_args([])).keys() - {"parties"}, list[str]()
     words = [f"--parties={parties}"]
     for name, value in given.items():
         if name not in known:

@@ -55,6 +55,7 @@ class System(ABC):
     every: ClassVar[int] = 100
     modes: ClassVar[tuple[str, ...]] = (MPC,)
     untold: ClassVar[str] = ""  # what has not happened where a run was stopped
+    apart: ClassVar[bool] = False  # whether its roles may be on machines of their own: `columns`, `from_rows`
     draws_reference: ClassVar[bool] = True  # whether its picture is of a reference, whose coins a dealer beside it has
 
     @abstractmethod
@@ -93,7 +94,7 @@ class System(ABC):
 
     def columns(self, program: Program[Any], role: str) -> int:
         """How many numbers of its own a role brings to each decision, where it is on a machine of its own; 0: none."""
-        raise ConfigError(f"{self.name} has all its roles on one machine so far: use 'masked launch {self.name}'")
+        raise NotImplementedError
 
     def from_rows(self, program: Program[Any], role: str, rows: np.ndarray) -> Arrays:
         """What this role alone has, from (rows, columns) that it brings."""
