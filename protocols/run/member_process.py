@@ -11,7 +11,7 @@ import datetime as dt
 import sys
 from argparse import ArgumentParser
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -53,7 +53,7 @@ class Prepared:
     program: Program[Any]
     rehearsed: Rehearsed
     member: Member
-    own: Arrays
+    own: Arrays = field(repr=False)
 
 
 def prepared(config: Config, system: System) -> Prepared:
