@@ -5,5 +5,6 @@ tcp              what every mesh of sockets is, and that of one machine; tls: th
 joining          how nodes meet: calls, greetings, the proofs they exchange
 keys             a key for each two nodes of one machine, and the proof that one has it
 certificates     a node's key and certificate between machines; hello: what two nodes say before their link is up
+probe            what a link can do, measured
 frames           what travels: headers, and the words of who leaves
 """

@@ -124,6 +124,23 @@ class Mesh:
         word = self._until if self._told else self._until - (1.0 - _SOON) * self._timeout
         return word if self._said else min(word, self._began + _STALLED)
 
+    def say(self, peer: int, payload: bytes, stamp: Stamp) -> None:
+        """One message to one peer, outside any round."""
+        self._begin()
+        self._tell(peer, memoryview(payload), stamp)
+
+    def _tell(self, peer: int, payload: memoryview, stamp: Stamp) -> None:
+        frame: list[bytes | memoryview] = [pack(Kind.DATA, self.node, stamp, len(payload)), payload]
+        if self._send(peer, frame, stamp) is not None:
+            raise self._broken(peer, stamp)
+
+    def hear(self, peer: int, count: int, stamp: Stamp) -> bytes:
+        """The same, from one peer: so many bytes."""
+        self._begin()
+        row = bytearray(HEADER_BYTES + count)
+        self._receive(peer, memoryview(row), stamp)
+        return bytes(row[HEADER_BYTES:])
+
     def _speak(self, peer: int, stamp: Stamp, left: int) -> None:
         """The next word: to whoever watches this process, or to the other peers."""
         if not self._said and time.monotonic() >= self._began + _STALLED:
@@ -453,10 +470,7 @@ class PartyMesh(Mesh):
     def send_to_client(self, node: int, what: str, payload: np.ndarray) -> None:
         """Send (1, n) bytes to a client."""
         self._begin()
-        stamp = self._client_stamp(node, "down", what)
-        frame: list[bytes | memoryview] = [pack(Kind.DATA, self.node, stamp, payload.shape[1]), memoryview(payload[0])]
-        if self._send(node, frame, stamp) is not None:
-            raise self._broken(node, stamp)
+        self._tell(node, memoryview(payload[0]), self._client_stamp(node, "down", what))
 
     def receive_from_client(self, node: int, what: str, count: int) -> np.ndarray:
         """Receive (1, count) bytes from a client."""
@@ -493,9 +507,7 @@ class ClientMesh(Mesh):
         self._sent += 1
         stamp = Stamp(self._sent, bytes(8), what)
         for party, payload in enumerate(payloads):
-            frame: list[bytes | memoryview] = [pack(Kind.DATA, self.node, stamp, payload.size), memoryview(payload)]
-            if self._send(party, frame, stamp) is not None:
-                raise self._broken(party, stamp)
+            self._tell(party, memoryview(payload), stamp)
 
     def receive(self, count: int, what: str) -> np.ndarray:
         """(parties, count) bytes, row p from party p."""

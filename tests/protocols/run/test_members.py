@@ -25,6 +25,7 @@ from protocols.ppcb.program import PAYER, PULLER
 from protocols.ppcb.run import Bandit
 from protocols.ppcb.settings import Settings
 from protocols.run.config import load, party_names
+from protocols.run.diagnosis import diagnosed
 from protocols.run.launch import Processes, launch
 from protocols.run.member_process import play, prepared
 from protocols.run.rehearsal import rehearse
@@ -124,6 +125,22 @@ def test_the_same_arms_and_ledger_as_launched(parties: int, tmp_path: Path) -> N
         assert (
             tmp_path / f"party-{party}" / "out/checkpoints" / f"party-{party}" / f"checkpoint-{STEPS:09d}.npz"
         ).exists()
+
+
+def test_a_diagnosis_measures_every_link_and_leaves_the_run_to_come(tmp_path: Path) -> None:
+    dealt(tmp_path, 2)
+    ports, roles = [free_port() for _ in range(2)], [*party_names(2), PULLER, PAYER]
+    given = [prepared(load(written(tmp_path, 2, role, ports)), PPCB()) for role in roles]
+    outcomes = side_by_side(*((lambda each=each: diagnosed(each)) for each in given))
+    for role, outcome in zip(roles, outcomes):
+        assert outcome.error is None, outcome.error
+        found, prediction = outcome.value
+        others = [other for other in roles if other != role and (role in roles[:2] or other in roles[:2])]
+        links = [each for each in found if each.of.startswith("link to ")]
+        assert sorted(each.of for each in links) == sorted(f"link to {other}" for other in others)
+        assert all(each.seconds > 0 and each.bytes_per_second > 0 and "clock" in each.what for each in links)
+        assert {each.of for each in found} >= {role} and prediction["rounds"] == 12
+    assert not (tmp_path / "party-0/out").exists()
 
 
 def test_a_difference_of_options_is_named_to_both(tmp_path: Path) -> None:
