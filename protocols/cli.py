@@ -13,6 +13,7 @@ from importlib import import_module
 from importlib.metadata import version
 
 from .run.exits import exit_codes
+from .run.parser import Parser
 
 COMMANDS = {
     "demo": "demo", "run": "programs", "launch": "programs", "offline": "offline", "dealer": "dealer",
@@ -48,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="masked",
         description="Several organisations compute on secret shares; a ledger says what each of them learned.",
         epilog=_EXAMPLES,

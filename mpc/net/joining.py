@@ -25,7 +25,7 @@ from functools import partial
 from typing import Protocol
 
 from ..errors import DEALER, ConfigError, MaskedError, PeerLost
-from .frames import ANYBODY, DEALER_NODE, HEADER_BYTES, WORDS_LIMIT, Kind, Nodes, pack, unpack
+from .frames import ANYBODY, DEALER_NODE, HEADER_BYTES, WORDS_LIMIT, Kind, Nodes, pack, shown, unpack
 from .keys import NONCE_BYTES, PROOF_BYTES, Keys, Meeting
 from .transport import Stamp
 
@@ -503,7 +503,8 @@ def _answer(
     if header.sender != other:
         raise ConfigError(f"{nodes.name(header.sender)} answers where {who} is expected: check the addresses")
     if header.kind is Kind.ABORT:
-        words = refused or exactly(sock, min(header.length, WORDS_LIMIT), deadline).decode(errors="replace")
+        said = b"" if refused else exactly(sock, min(header.length, WORDS_LIMIT), deadline)
+        words = refused or shown(said.decode(errors="replace"))
         raise ConfigError(f"{who} turned this process away: {words}")
     if header.kind is not Kind.HELLO or header.length != size:
         raise ConfigError(f"{who} does not greet: check its address")

@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from ..errors import ConfigError, MaskedError, PeerLost, Told
+from ..errors import ConfigError, Desync, MaskedError, PeerLost, Told
 from .frames import (
     HEADER_BYTES,
     WORDS_LIMIT,
@@ -34,6 +34,7 @@ from .frames import (
     is_expected,
     noted_stamp,
     pack,
+    shown,
     unpack,
     went_on,
 )
@@ -47,6 +48,7 @@ _SHARED_MOMENT = 400_000  # where parties share cores: to yield hands ours to th
 _LAST_WORDS = 0.5  # seconds in which a node that stops with an error is heard out
 _SOON = 0.25  # of a round's time; then a node's peers are told for whom it waits
 _STALLED = 5.0  # seconds; then whoever watches this process is told what a round waits for
+_WORDS = 1000  # that a peer may say between two messages
 _AGAIN = 4  # how often in a wait a peer's word that it waits itself begins the time anew: such chains are short
 _LONGEST = 1 << 30  # milliseconds that the kernel waits at a time
 _FAREWELL = 2.0  # seconds that a party which has ended waits for the others to end
@@ -74,6 +76,7 @@ class Mesh:
         self._moment = 0 if node >= parties else _MOMENT if parties <= (os.cpu_count() or 1) else _SHARED_MOMENT
         self._unsent: dict[int, memoryview] = {}  # what is left of frames under way
         self._noted: dict[int, int] = {}  # up to which decision a client has its notes on the disk
+        self._words: dict[int, int] = {}  # of each peer since its last message: headers that are none
         self._waits: dict[int, list[str]] = {}  # for whom a peer waits, as it has said since its last message
         for sock in peers.values():
             sock.setblocking(False)
@@ -232,16 +235,20 @@ class Mesh:
         """
         while done >= HEADER_BYTES:
             if is_expected(got[:HEADER_BYTES], peer, stamp, len(got) - HEADER_BYTES):
-                self._waits.pop(peer, None)
+                self._heard_out(peer)
                 break
             header = unpack(got[:HEADER_BYTES], peer, self.nodes)
             if header.kind is Kind.ABORT:
                 raise self._aborted(peer, header, bytes(got[HEADER_BYTES:done]))
+            self._words[peer] = self._words.get(peer, 0) + 1
+            if self._words[peer] > _WORDS:
+                raise Desync(f"{self.nodes.name(peer)} says {_WORDS} things and sends nothing: run the same release")
             if header.kind is Kind.WAITS:
                 self._hear_waiting(peer, header.position)
             elif header.kind is Kind.NOTED:
                 self._noted[peer] = header.round
                 if header.position == stamp.position:  # it is what this node waits for
+                    self._heard_out(peer)
                     break
             else:
                 expect(header, peer, stamp, len(got) - HEADER_BYTES, self.nodes, self.node)
@@ -250,14 +257,19 @@ class Mesh:
             done -= HEADER_BYTES
         return done
 
+    def _heard_out(self, peer: int) -> None:
+        """A message has come: what the peer said before it is over."""
+        self._words.pop(peer, None)
+        self._waits.pop(peer, None)
+
     def _aborted(self, peer: int, header: Header, text: bytes) -> MaskedError:
         length = min(header.length, WORDS_LIMIT)
         return aborted(text[:length] + self._rest(peer, length - len(text)), peer, self.nodes)
 
     def _rest(self, peer: int, count: int) -> bytes:
-        """Up to `count` bytes, fewer where the connection ends."""
-        parts, sock = [], self._peers[peer]
-        while count > 0 and self._ready(peer, select.POLLIN, self._until):
+        """Up to `count` bytes, fewer where the connection or the time ends."""
+        parts, sock, until = list[bytes](), self._peers[peer], self._until
+        while count > 0 and (not parts or time.monotonic() < until) and self._ready(peer, select.POLLIN, until):
             try:
                 part = sock.recv(min(count, 1 << 16))
             except OSError:
@@ -269,7 +281,7 @@ class Mesh:
         return b"".join(parts)
 
     def _silent(self, peer: int, stamp: Stamp) -> PeerLost:
-        said = f", after it had said that it waits for {self._waits[peer][-1]}" if peer in self._waits else ""
+        said = f", after it had said that it waits for {shown(self._waits[peer][-1])}" if peer in self._waits else ""
         how = f"was silent for {self._timeout:g} s in round {stamp.round}{said}"
         return PeerLost(f"{self.nodes.name(peer)} {how}", peer=peer)
 
@@ -289,7 +301,11 @@ class Mesh:
                     expect(header, peer, stamp, 0, self.nodes, self.node)
             except MaskedError as error:
                 return error
-            self._rest(peer, header.length)
+            for start in range(0, header.length, 1 << 16):  # what it announces may be more than there is memory
+                if not self._rest(peer, min(1 << 16, header.length - start)):
+                    break
+            if time.monotonic() > self._until:
+                break
         return self._lost(peer, stamp)
 
     def close(self, reason: Told | None = None) -> None:

@@ -78,7 +78,7 @@ def notes_in(program: Program[Any], folder: Path) -> Notes | None:
 
 def check_free(keep: Keep, homes: Iterable[Path], notes: Path | None = None) -> None:
     """ConfigError where there is a run that was not finished, and nobody said to discard it."""
-    there = any(any(home.glob("checkpoint-*.npz")) for home in homes)
+    there = any(checkpoints(home) for home in homes)
     noted = notes is not None and notes.exists() and notes.stat().st_size > 0
     if (there or noted) and not keep.overwrite and not (keep.folder / _FINISHED).exists():
         way = "go on with --resume, discard" if there else "there is no checkpoint to go on from, so discard"

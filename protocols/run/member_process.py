@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import sys
-from argparse import ArgumentParser
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,7 +18,7 @@ from typing import IO, Any, NoReturn
 
 import numpy as np
 
-from bandits.logs import LogError, read_columns
+from bandits.csv_table import TableError, read_columns
 from mpc.client import serve
 from mpc.errors import ConfigError, MaskedError
 from mpc.ledger import Entry
@@ -35,6 +34,7 @@ from .folder import reserved, settle
 from .line_desk import LineDesk
 from .notes import Notes
 from .options import System, add_problem, check_parties
+from .parser import Parser
 from .program import Arrays, Ended, Program
 from .progress import Progress
 from .rehearsal import Rehearsed, rehearse
@@ -166,11 +166,11 @@ def _noted(wrong: list[str], where: str) -> Iterator[None]:
     """A mistake in a part of the file is noted, and the rest is looked at as well."""
     try:
         yield
-    except (MaskedError, LogError) as error:
+    except (MaskedError, TableError) as error:
         wrong += [f"{where}: {line}" if where else line for line in str(error).splitlines()]
 
 
-class _Parser(ArgumentParser):
+class _Parser(Parser):
     """One that raises what is wrong."""
 
     def error(self, message: str) -> NoReturn:
@@ -213,7 +213,7 @@ def _own(config: Config, system: System, program: Program[Any]) -> Arrays:
     if not wanted:
         if config.data is not None:
             raise ConfigError(f"{config.role} brings no data of its own: leave out data.file")
-        return {}
+        return system.from_rows(program, config.role, None)
     if config.data is None:
         raise ConfigError(f"{config.role} brings {wanted} numbers for each {program.unit}: name its file in data.file")
     rows = read_columns(config.data, config.columns)

@@ -28,6 +28,7 @@ from offline import Plan
 from .exits import exit_codes, say
 from .folder import PICTURES, Keep, check_file, check_picture, reserved, settle
 from .launch import Processes, launch
+from .parser import Parser
 from .plan_command import add_plan
 from .program import Arrays, Program
 from .progress import Progress
@@ -96,8 +97,8 @@ class System(ABC):
         """How many numbers of its own a role brings to each decision, where it is on a machine of its own; 0: none."""
         raise NotImplementedError
 
-    def from_rows(self, program: Program[Any], role: str, rows: np.ndarray) -> Arrays:
-        """What this role alone has, from (rows, columns) that it brings."""
+    def from_rows(self, program: Program[Any], role: str, rows: np.ndarray | None) -> Arrays:
+        """What this role alone has, from (rows, columns) that it brings; None where it brings nothing."""
         raise NotImplementedError
 
     def classic(
@@ -131,7 +132,7 @@ def main(system: System, arguments: Sequence[str] | None = None) -> None:
 
 
 def _parser_of(system: System) -> ArgumentParser:
-    parser = ArgumentParser(description=system.summary)
+    parser = Parser(description=system.summary)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     run, launch_, plan = (
         commands.add_parser(name, help=what).add_subparsers(dest="program", metavar="PROGRAM", required=True)

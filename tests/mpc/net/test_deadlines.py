@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from mpc.client import Receive, Send, serve
-from mpc.errors import DEALER, PeerLost
+from mpc.errors import DEALER, Desync, PeerLost
 from mpc.net.channel import Channel
 from mpc.net.frames import HEADER_BYTES, Kind, pack
 from mpc.net.tcp import TcpClient
@@ -91,7 +91,7 @@ def test_a_reader_that_takes_a_byte_at_a_time_does_not_stretch_it_either() -> No
         sock = session.transport._peers[2]  # type: ignore[attr-defined]
         sock.setblocking(True)
         while not over.wait(0.01):
-            sock.recv(1 << 14)
+            sock.recv(1 << 15)
 
     def sends(link: TcpClient) -> None:
         try:
@@ -100,9 +100,9 @@ def test_a_reader_that_takes_a_byte_at_a_time_does_not_stretch_it_either() -> No
             over.set()
             link.close()
 
-    *_, client = over_tcp(2, reads, clients={"patient": sends}, timeout=1.0)
+    *_, client = over_tcp(2, reads, clients={"patient": sends}, timeout=2.5)
     assert isinstance(client.error, PeerLost) and client.error.peer == 0
-    assert "party 0 was silent for 1 s" in str(client.error)
+    assert "party 0 was silent for 2.5 s" in str(client.error)
 
 
 def test_a_channels_message_has_one_deadline_too() -> None:
@@ -245,12 +245,78 @@ def test_who_waits_for_somebody_who_waits_is_not_the_first_to_lose_him(parties: 
     assert begun[0].times == 2
 
 
+def test_a_word_is_passed_on() -> None:
+    """The clerk says for whom it waits; the parties, who wait for the clerk, tell the seller, who waits for them."""
+    heard, begun = threading.Event(), list[Begun]()
+
+    class Again(Begun):
+        def __call__(self) -> None:
+            super().__call__()
+            if self.times == 2:
+                heard.set()
+
+    def needs(session: Session) -> None:
+        session.transport.receive_from_client(2, "an input", 8)
+        session.transport.send_to_client(3, "told", np.zeros((1, 8), np.uint8))
+
+    def says(link: TcpClient) -> None:
+        link.say_waiting("the dealer")
+        heard.wait(20)
+        link.send(np.zeros((2, 8), np.uint8), "an input")
+
+    def sells(link: TcpClient) -> None:
+        begun.append(Again(link))
+        link.receive(8, "told")
+
+    values(over_tcp(2, needs, clients={"clerk": says, "seller": sells}, timeout=400.0))
+    assert begun[0].times >= 2
+
+
+def test_in_the_middle_of_a_large_round_it_is_said_too() -> None:
+    """Party 0 is frozen, party 1 has much to send to it, and a seller waits for party 1."""
+    over, begun = threading.Event(), list[Begun]()
+
+    def sends(session: Session) -> Any:
+        session.transport._timeout = 0.4  # type: ignore[attr-defined]
+        return session.run(rounds(session, 1, LARGE))
+
+    def sells(link: TcpClient) -> None:
+        begun.append(Begun(link))
+        link._begin()
+        try:
+            link._receive(1, memoryview(bytearray(HEADER_BYTES)), Stamp(1, bytes(8), "told"))
+        finally:
+            over.set()
+
+    _, *outcomes = over_tcp(2, {0: lambda _: over.wait(30), 1: sends}, clients={"seller": sells})
+    assert all(isinstance(outcome.error, PeerLost) and outcome.error.peer == 0 for outcome in outcomes)
+    assert begun[0].times == 2
+
+
 def test_two_that_wait_for_each_other_do_not_do_so_for_ever() -> None:
     def needs(session: Session) -> Any:
         return session.transport.receive_from_client(2, "an input", 0)
 
     *parties, client = over_tcp(2, needs, clients={"patient": waits}, timeout=0.4)
     assert all(isinstance(outcome.error, PeerLost) for outcome in (*parties, client))
+
+
+def test_one_that_waits_for_this_very_node_is_given_no_more_time() -> None:
+    over, begun = threading.Event(), list[Begun]()
+
+    def says(session: Session) -> None:
+        session.transport.say_waiting("party 1")
+        over.wait(30)
+
+    def hears(session: Session) -> Any:
+        begun.append(Begun(session.transport))
+        try:
+            return session.run(rounds(session, 1))
+        finally:
+            over.set()
+
+    _, lost = over_tcp(2, {0: says, 1: hears}, timeout=0.4)
+    assert isinstance(lost.error, PeerLost) and begun[0].times == 1
 
 
 def test_who_says_again_and_again_that_it_waits_is_lost_too() -> None:
@@ -272,6 +338,21 @@ def test_who_says_again_and_again_that_it_waits_is_lost_too() -> None:
     said, lost = over_tcp(2, {0: says, 1: hears}, timeout=0.4)
     assert isinstance(lost.error, PeerLost) and lost.error.peer == 0
     assert said.value is False and begun[0].times == 5
+
+
+@pytest.mark.parametrize("kind", [Kind.WAITS, Kind.NOTED])
+def test_nor_does_one_hold_a_round_who_says_things_without_end(kind: Kind) -> None:
+    """Faster than they are heard, so that no time is over."""
+
+    def says(session: Session) -> None:
+        sock = session.transport._peers[1]  # type: ignore[attr-defined]
+        sock.setblocking(True)
+        with contextlib.suppress(OSError):
+            for _ in range(20_000):
+                sock.sendall(pack(kind, 0, Stamp(0, bytes(8), "the dealer"), 0) * 50)
+
+    _, lost = over_tcp(2, {0: says, 1: plays(SMALL)}, timeout=20.0)
+    assert isinstance(lost.error, Desync) and "says 1000 things and sends nothing" in str(lost.error)
 
 
 def test_whose_dealer_is_lost_names_it_to_all() -> None:

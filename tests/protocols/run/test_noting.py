@@ -60,12 +60,13 @@ class Posters(Parties):
 
 def played(
     keep: Path, monkeypatch: pytest.MonkeyPatch, *, timeout: float, over: threading.Event
-) -> tuple[list[BaseException | None], list[int]]:
-    """Two parties and the clerk, each in a thread: what each ended with, and when the clerk gave word of its notes.
+) -> tuple[list[BaseException | None], list[int | str]]:
+    """Two parties and the clerk, each in a thread: what each ended with; when notes were flushed and word was given.
 
     over: set when both parties have ended.
     """
-    program, said, ended = Posting(), list[int](), list[int]()
+    program, said, ended = Posting(), list[int | str](), list[int]()
+    monkeypatch.setattr("os.fdatasync", lambda file: said.append("flushed"))
     run = begin(program, keep, material=False)
     task = Task(kind_of(program), program.public(), run, 0, EVERY, keep, timeout, draws=False)
     listeners = [listen() for _ in range(2)]
@@ -96,7 +97,8 @@ def played(
 
 def test_the_clerk_gives_word_at_checkpoints_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     errors, said = played(tmp_path / "keep", monkeypatch, timeout=30, over=threading.Event())
-    assert errors == [None] * 3 and said == list(range(EVERY, DAYS + 1, EVERY))
+    assert errors == [None] * 3
+    assert said == [each for done in range(EVERY, DAYS + 1, EVERY) for each in ("flushed", done)] + ["flushed"]
     assert reached(Posting(), tmp_path / "keep") == DAYS
 
 
