@@ -20,9 +20,11 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from ..errors import ConfigError
+from . import frames
 
 LIMIT = 1 << 16  # bytes of a hello
 _NONCE = 64  # letters: 32 bytes in hexadecimal
+_WORDS = 80  # letters of a value that are shown
 _SHOWN = 3  # differences that are told
 
 Public = Mapping[str, "bool | int | float | str | None"]
@@ -110,7 +112,7 @@ def differences(own: Public, theirs: Public, name: str) -> str:
 
 def shown(text: str, *, quoted: bool = True) -> str:
     """What another node says, as it may stand in a line."""
-    short = "".join(letter if letter.isprintable() else "?" for letter in text[:80])
+    short = frames.shown(text[:_WORDS])
     return f"{short!r}" if quoted else short
 
 
@@ -118,7 +120,7 @@ def _of(public: Public, name: str) -> str:
     if name not in public:
         return "nothing"
     value: Any = public[name]
-    return shown(value) if isinstance(value, str) else json.dumps(value)[:80]
+    return shown(value) if isinstance(value, str) else json.dumps(value)[:_WORDS]
 
 
 def _raw(text: str) -> bytes:

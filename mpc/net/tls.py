@@ -209,13 +209,17 @@ def _meet(
     check_timeout(seconds)
     door, deadline = _Door(member, seconds, log), time.monotonic() + seconds
     to = {other: partial(door.call, other, deadline) for other in member.called}
-    return meet_by(door, to, listener, member.awaited, deadline)
+    try:
+        return meet_by(door, to, listener, member.awaited, deadline)
+    finally:
+        door.over = True
 
 
 class _Door:
-    """One node's side of all its meetings."""
+    """One node's side of all its meetings.  over: nobody is called any more."""
 
     def __init__(self, member: Member, seconds: float, log: Log) -> None:
+        self.over = False
         self._member, self._seconds, self._log = member, seconds, log
         self._nodes = Nodes(member.parties, member.names)
         self._missing = dict.fromkeys(member.called, "does not answer yet")
@@ -241,7 +245,7 @@ class _Door:
             except OSError as error:
                 if left > 0:
                     self._missing[other] = f"{address[0]}:{address[1]} {_reason(error)}"
-                if time.monotonic() + pause > deadline:
+                if self.over or time.monotonic() + pause > deadline:
                     raise self.overdue({other}, "") from error
                 time.sleep(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE)

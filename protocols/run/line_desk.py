@@ -35,7 +35,13 @@ class LineDesk(FileDesk):
     def tell(self, words: np.ndarray) -> None:
         """A line for one decision."""
         line = {"decision": self._out, "values": words.reshape(-1).tolist()}
-        print(json.dumps(line), file=self._told, flush=True)
+        try:
+            print(json.dumps(line), file=self._told, flush=True)
+        except OSError as error:
+            raise ConfigError(
+                f"nobody takes the lines of this role ({error.strerror}), from decision {self._out} on: what stands "
+                "behind its stdout ended first"
+            ) from error
         self._out += 1
 
     def hear(self, shape: tuple[int, ...]) -> np.ndarray:
