@@ -182,11 +182,8 @@ class _Table:
     def text(self, key: str, usual: Any = _MISSING) -> str:
         """Text, on one line."""
         value = self._taken(key, usual, "")
-        return str(
-            self._judged(
-                key, value, isinstance(value, str) and value.isprintable() and value != "", "text on one line", ""
-            )
-        )
+        fits = isinstance(value, str) and value != "" and value.isprintable()
+        return str(self._judged(key, value, fits, "text on one line", ""))
 
     def texts(self, key: str) -> tuple[str, ...]:
         """Several of them."""
