@@ -102,7 +102,7 @@ def returned_path(folder: Path, role: str) -> Path:
 
 def computing_party(
     program: Program[Any], task: Task, folder: Path, party: int, source: Drawn, own: Arrays,
-    join: Callable[[], Transport], tell: StepLines | None = None,
+    join: Callable[[], Transport], tell: Callable[[int], None] | None = None,
 ) -> dict[str, Any] | None:  # fmt: skip
     """Plays with the others what is left of the run, and keeps its state in between; what it counted, at the end.
 
