@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from ..bilinear import MATMUL, MULTIPLY, TRIANGLE, Bilinear
 from ..correlations import ProductMask, SquareMask
 from ..errors import RangeError
-from ..ring import MATMUL, MULTIPLY, TRIANGLE, VALUE_BITS, Bilinear
+from ..ring import VALUE_BITS
 from ..rounds import Open, Rounds
 from ..session import Session
 from ..share import Share

@@ -15,10 +15,10 @@ from math import ceil, log2
 from typing import Any
 
 from mpc import Session, ops
+from mpc.bilinear import Bilinear
 from mpc.chunks import cut
 from mpc.curves import Reciprocal, indicator
 from mpc.ops import Lines
-from mpc.ring import Bilinear
 from mpc.strings import strings
 
 Shape = tuple[int, ...]
