@@ -5,6 +5,7 @@ Knows positions; no share.  [P; w'] of D + 1 rows and D columns is a vector of D
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 
 import numpy as np
@@ -34,6 +35,16 @@ def rows_of(words: int, dim: int) -> int:
 def triangle(dim: int) -> tuple[np.ndarray, np.ndarray]:
     """Rows and columns of an upper triangle, diagonal included."""
     return np.triu_indices(dim)
+
+
+@lru_cache(maxsize=64)
+def border(words: int) -> np.ndarray:
+    """Where the triangle of [y; s] [y; s]', of so many words, has that of y y' and behind it s y'."""
+    dim = (math.isqrt(8 * words + 1) - 1) // 2
+    i, j = triangle(dim)
+    if i.size != words:
+        raise ValueError(f"{words} words are no triangle")
+    return np.concatenate([np.nonzero(j < dim - 1)[0], np.nonzero((j == dim - 1) & (i < dim - 1))[0]])
 
 
 @lru_cache(maxsize=64)

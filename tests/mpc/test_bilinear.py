@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpc.bilinear import Bilinear
-from mpc.packing import pack, unpack
+from mpc.packing import border, pack, unpack
 
 SHAPES = [
     ("", (3,), (3,)), ("", (), (4,)), ("", (2, 1), (1, 5)), ("", (2, 3), (3,)), ("&", (2, 3), (3,)),
@@ -78,6 +78,17 @@ def test_what_is_packed_is_unpacked(dim: int, further: int) -> None:
     upper = np.triu(table[:, :dim])
     symmetric = np.concatenate([upper + np.triu(upper, 1).swapaxes(-1, -2), table[:, dim:]], axis=1)
     assert (unpack(words, dim) == symmetric).all() and (pack(symmetric) == words).all()
+
+
+@given(st.integers(1, 9))
+def test_the_triangle_of_a_vector_and_a_number_has_a_border(dim: int) -> None:
+    """In the order in which a matrix and a row behind it are packed; and no other length is a triangle."""
+    y = np.random.default_rng(dim).integers(0, 1 << 30, dim + 1, dtype=np.uint64)
+    square = np.outer(y, y)
+    words = square[np.triu_indices(dim + 1)]
+    assert (words[border(words.size)] == pack(np.concatenate([square[:dim, :dim], square[dim:, :dim]]))).all()
+    with pytest.raises(ValueError, match="no triangle"):
+        border(words.size + 1)
 
 
 @pytest.mark.parametrize("spec", ["ij", "ij,jk", "ij,jk,kl->il", "Pi,i->P", "...i,i->..."])
