@@ -138,6 +138,8 @@ def add_settings(parser: ArgumentParser) -> None:
     how.add_argument(
         "--state-bits", type=int, help="of the regressions, at least (as --fraction-bits; more for long runs)"
     )
+    ties = "no arm loses to one whose score is lower by 2^-B; closer ones are drawn among (8; 0: only equal scores)"
+    how.add_argument("--tie-bits", type=int, default=8, metavar="B", help=ties)
     refresh = "decisions after which the regressions are brought back to the exact sums (as it takes; 0: never)"
     how.add_argument("--refresh", type=int, metavar="N", help=refresh)
 
@@ -164,7 +166,7 @@ def settings_of(options: Namespace) -> Settings:
         state_bits=_or(options.state_bits, options.fraction_bits), division=division, newton=options.newton,
         argmax=_chosen(Argmax, _or(options.argmax, Argmax.PAIRS.value), "--argmax"),
         truncation=_chosen(Truncation, options.truncation, "--truncation"), variant=variant, refresh=options.refresh,
-        steps=max(options.steps, 1 << 16),
+        steps=max(options.steps, 1 << 16), tie_bits=options.tie_bits,
     )  # fmt: skip
     decisions = -(-options.steps // settings.batch)
     if settings.delay >= decisions:

@@ -76,6 +76,9 @@ class Settings:
     newton: iterations of `division`; where it is not said, 1 behind a table and 10 from the published start.
     refresh: after how many decisions P and w are brought back to the exact sums; 0 for never, which is for experiments.
     None, where `for_run` has not chosen, is never, and a run is refused once `lasts` contexts were learned from.
+    tie_bits: no arm loses to one whose score is lower by 2^-tie_bits; arms closer than that are told apart by a draw as
+    well as by their scores, and closer than 2^-tie_bits / 2^k, where 2^k is the next power of two from their number, by
+    the draw alone.  0: only equal scores are drawn among.
     """
 
     arms: int
@@ -99,6 +102,7 @@ class Settings:
     variant: Variant = Variant.RECAST
     refresh: int | None = None
     steps: int = 1 << 16
+    tie_bits: int = 8
 
     def __post_init__(self) -> None:
         if min(self.arms, self.dim, self.replicas, self.batch, self.owners) < 1:
@@ -114,6 +118,8 @@ class Settings:
             raise RangeError(f"a run has at least 1 step, not {self.steps}")
         if min(self.delay, self.refresh or 0, self.newton or 0) < 0:
             raise RangeError(f"delay {self.delay}, refresh {self.refresh} and newton {self.newton} are counts from 0")
+        if not 0 <= self.tie_bits <= 40:
+            raise RangeError(f"tie_bits lie between 0, for equal scores only, and 40, not {self.tie_bits}")
         if self.division is Division.TABLE and self.newton and self.variant is Variant.RECAST:
             raise RangeError("a table alone takes no Newton iterations: use division 'table+newton'")
         most = _MOST_ARMS_PUBLISHED if self.variant is Variant.PUBLISHED else _MOST_ARMS[self.argmax]
@@ -140,7 +146,7 @@ class Settings:
         self._check_reciprocal()
         self._check_ranges()
         self._check_precision()
-        ops.Keys(self.arms, self.score_bits, self.eps)  # refuses more arms than fit
+        ops.Keys(self.arms, self.score_bits, self.eps, self.blur)  # refuses more arms than fit
 
     def _check_ranges(self) -> None:
         """Every word of a step stays below 2^62, or the settings are refused."""
@@ -259,18 +265,34 @@ class Settings:
 
     @cached_property
     def index_bits(self) -> int:
-        """Bits in front of the point of what the arms are ranked by: a prediction and, with it, what alpha adds."""
+        """Bits in front of the point of what the arms are ranked by: a prediction and, with it, what alpha adds.
+
+        What is to spare for rounding has room for the draw among close scores too: it adds 1/2 at most.
+        """
         if self.policy is Policy.EPSILON_GREEDY:
             return self.value_bits
         widest = self.alpha * self.norm / math.sqrt(self.ridge) * (8.0 if self.policy is Policy.THOMPSON else 1.0)
         return math.ceil(math.log2(2.0**self.value_bits + 2.0 * widest))
 
+    def _blur(self, scale: int) -> int:
+        """How many of the last bits of a score, of so many fraction bits, the draw reaches into."""
+        return max(0, scale - self.tie_bits) if self.tie_bits else 0
+
+    @property
+    def blur(self) -> int:
+        """Of the scores that are compared."""
+        return self._blur(self.score_scale)
+
+    def draw_unit(self, arms: int) -> float:
+        """What a place in the draw's order of so many arms adds to a score; 0 where only equal ones are drawn among."""
+        return 2.0 ** (self.blur - ops.Keys(arms, self.score_bits).tie - self.score_scale) if self.blur else 0.0
+
     @cached_property
     def raw_scores_fit(self) -> bool:
         """Whether untruncated scores leave room for the keys; else a step truncates them first, in a round more."""
-        raw = self.fraction_bits + self.state_bits + self.index_bits + 1
+        scale = self.fraction_bits + self.state_bits
         try:
-            ops.Keys(self.arms, raw, self.eps)
+            ops.Keys(self.arms, scale + self.index_bits + 1, self.eps, self._blur(scale))
         except RangeError:
             return False
         return True

@@ -106,7 +106,7 @@ def lookups(bits: int) -> tuple[int, int]:
 def argmax(arms: int, score_bits: int = 44, eps: float = 0.0) -> tuple[int, int, int]:
     """A (A - 1) / 2 comparisons, A look-ups of ceil(log2 A) bits, the noise."""
     tie = ceil(log2(arms))
-    width = score_bits + tie + 2 + (tie + 1 if eps else 0)
+    width = score_bits + tie + (2 if eps else 1)
     peer, dealt = matched(width, arms * (arms - 1) // 2)
     look_peer, look_dealt = lookups(tie)
     return 4, peer + arms * look_peer, dealt + arms * (look_dealt + 8)
@@ -115,7 +115,7 @@ def argmax(arms: int, score_bits: int = 44, eps: float = 0.0) -> tuple[int, int,
 def tournament(arms: int) -> tuple[int, int, int]:
     """Groups of g = ceil(sqrt A) arms; g divides A here."""
     g = ceil(arms**0.5)
-    count, width = arms // g, 44 + ceil(log2(arms)) + 2
+    count, width = arms // g, 44 + ceil(log2(arms)) + 1
     within, among = (matched(width, n) for n in (count * g * (g - 1) // 2, count * (count - 1) // 2))
     inner, outer = lookups(ceil(log2(g))), lookups(ceil(log2(count)))
     peers = within[0] + among[0] + arms * inner[0] + count * outer[0] + 8 * (2 * arms + count + arms)
@@ -182,7 +182,7 @@ TABLE = [
         for w in (2, 8, 33, 51, 64) for r in (8, 64)
     ),
     scaled("strings, 64 bits, mod 2^8", lambda s, x: ops.sign_by_strings(s, x, ring=8), (2, 10, 623)),
-    whole("argmax 10 in 3", lambda s, x: ops.argmax(s, x, eps=0.1, how=QUICK), ((10,),), (3, 460, 15720)),
+    whole("argmax 10 in 3", lambda s, x: ops.argmax(s, x, eps=0.1, how=QUICK), ((10,),), (3, 460, 15000)),
     scaled("lift", lambda s, x: ops.lift(s, x.integers().mod(8)), (1, 1, 8)),
     *(
         scaled(f"circuit {w}", lambda s, x, w=w: ops.sign_by_circuit(s, x, width=w), circuit(w))
