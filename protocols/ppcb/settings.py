@@ -18,7 +18,7 @@ from mpc.ring import VALUE_BITS
 
 _MOST_ARMS_PUBLISHED = 300
 _PUBLISHED_RECIPROCAL = 256.0
-_BATCH_SPREAD = 256.0  # of a batch's eigenvalues, at 20 fraction bits: what Newton's inversion bears
+_BATCH_SPREAD = 1024.0  # of a batch's eigenvalues, at 20 fraction bits: it makes a unit of 2^-24 one of 2^-14
 _SLACK = 2.0**-7  # how far rounding may carry 1 + x'u below 1 or above its bound
 
 
@@ -285,7 +285,8 @@ class Settings:
 
     def draw_unit(self, arms: int) -> float:
         """What a place in the draw's order of so many arms adds to a score; 0 where only equal ones are drawn among."""
-        return 2.0 ** (self.blur - ops.Keys(arms, self.score_bits).tie - self.score_scale) if self.blur else 0.0
+        tie = ops.Keys(arms, self.score_bits, self.eps, self.blur).tie
+        return 2.0 ** (self.blur - tie - self.score_scale) if self.blur else 0.0
 
     @cached_property
     def raw_scores_fit(self) -> bool:

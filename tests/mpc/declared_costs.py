@@ -15,7 +15,7 @@ from math import ceil, log2
 from typing import Any
 
 from mpc import Session, ops
-from mpc.bilinear import Bilinear
+from mpc.bilinear import COMMUTING, GRAM, TRIANGLE, Bilinear
 from mpc.chunks import cut
 from mpc.curves import Reciprocal, indicator
 from mpc.ops import Lines
@@ -120,6 +120,14 @@ def tournament(arms: int) -> tuple[int, int, int]:
     inner, outer = lookups(ceil(log2(g))), lookups(ceil(log2(count)))
     peers = within[0] + among[0] + arms * inner[0] + count * outer[0] + 8 * (2 * arms + count + arms)
     return 10, peers, within[1] + among[1] + arms * inner[1] + count * outer[1] + 8 * (2 * arms + arms)
+
+
+def inverse(side: int, steps: int) -> tuple[int, int, int]:
+    """W and then X, M are truncated; X and M opened packed, in the first step M alone, and the last makes no M."""
+    words = side * (side + 1) // 2
+    products, truncations = 1 + 2 * (steps - 2) + 1, 1 + 2 * (steps - 1) + 1
+    opened = 1 + 2 * (steps - 2) + 2 + truncations
+    return 1 + 2 * steps, 8 * words * opened, words * (8 * products + 12 * truncations)
 
 
 def published(arms: int) -> tuple[int, int, int]:
@@ -229,10 +237,14 @@ TABLE = [
         "square_root_levelled", lambda s, x: ops.square_root_levelled(s, x.rescale(40), LEVELS), ((N,),),
         (8, N * (11 * tables(44)[1] + 4 * 8 + 8 + 4 + 8), N * (11 * tables(44)[2] + 2 * 8 + 2 * 12 + 16 * 2**11)),
     ),
-    whole(
-        "inverse", lambda s, w: ops.inverse(s, w, bound=8.0), ((4, 4),),
-        (33, 8 * 16 + 16 * 8 * (48 + 32), 12 * 16 + 16 * (8 + 12) * 32),
+    *(
+        whole(f"inverse to {c}", lambda s, w, c=c: ops.inverse(s, w, least=1.0, bound=c), ((4, 4),), inverse(4, k))
+        for c, k in ((8.0, 5), (200.0, 7), (1.0, 2))
     ),
+    whole("gram", lambda s, x, y: ops.bilinear(s, GRAM, x, y), ((7, 3), (7, 3)), (1, 8 * 42, 8 * 28)),
+    whole("own gram", lambda s, x: ops.quadratic(s, GRAM, x), ((7, 3),), (1, 8 * 21, 8 * 28)),
+    whole("squares of packed", lambda s, x: ops.quadratic(s, COMMUTING, x), ((2, 10),), (1, 8 * 20, 8 * 20)),
+    whole("border", lambda s, x, y: ops.bilinear(s, TRIANGLE, x, y), ((5,), (6,)), (1, 8 * 11, 8 * 20)),
     whole(
         "draw", ops.draw, ((5, 9),),
         (4, 5 * (16 + 8 * tables(61)[1]), 5 * (8 + 8 + 8 * tables(61)[2])),

@@ -16,6 +16,8 @@ SHAPES = [
     ("@", (5, 1, 2, 3), (4, 3, 2)), ("@", (40, 40), (40, 40)), ("ij,j->i", (2, 3), (3,)), ("i,j->ij", (2,), (3,)),
     ("aij,ajk->aik", (2, 3, 4), (2, 4, 5)), ("i,i->", (7,), (7,)), ("ij,jk->ik", (40, 40), (40, 40)),
     ("^", (4,), (4,)), ("^", (2, 3), (2, 3)), ("^", (3, 1, 5), (2, 5)), ("^", (1,), (1,)),
+    ("^", (3,), (5,)), ("^", (2, 1, 2), (4, 3)), ("^.", (3, 2), (3, 2)), ("^.", (2, 4, 3), (4, 3)),
+    ("^.", (40, 30), (40, 30)), ("^@", (1, 6), (1, 6)), ("^@", (2, 10), (2, 10)), ("^@", (3, 2, 3), (3, 1, 3)),
     ("sym:ij,j->i", (6,), (3,)), ("sym:raij,rbj->rbai", (2, 3, 14), (2, 5, 4)), ("sym:aij,jk->aik", (2, 10), (4, 2)),
     ("sym:raij,rbj->rbai", (1, 10, 230), (1, 30, 20)),
 ]  # fmt: skip
@@ -35,8 +37,16 @@ def unpacked(x: np.ndarray, dim: int) -> np.ndarray:
 
 def plain(op: Bilinear, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     if op.spec == "^":
-        outer = x[..., :, None] * y[..., None, :]
-        return np.stack([outer[..., i, j] for i in range(x.shape[-1]) for j in range(i, x.shape[-1])], axis=-1)
+        outer, dim = x[..., :, None] * y[..., None, :], x.shape[-1]
+        rows = [outer[..., i, j] for i in range(dim) for j in range(i, dim)]
+        return np.stack(rows + [outer[..., i, j] for j in range(dim, y.shape[-1]) for i in range(dim)], axis=-1)
+    if op.spec == "^.":
+        inner = (x[..., :, None, :] * y[..., None, :, :]).sum(axis=-1, dtype=np.uint64)
+        return np.stack([inner[..., i, j] for i in range(x.shape[-2]) for j in range(i, x.shape[-2])], axis=-1)
+    if op.spec == "^@":
+        dim = round((2 * x.shape[-1]) ** 0.5 - 0.5)
+        whole = np.matmul(unpacked(x, dim), unpacked(y[..., -1:, :], dim))
+        return np.stack([whole[..., i, j] for i in range(dim) for j in range(i, dim)], axis=-1)
     if op.spec.startswith("sym:"):
         return np.einsum(op.spec[4:], unpacked(x, y.shape[-1] if y.ndim != 2 or "k" not in op.spec else y.shape[0]), y)
     if op.spec in ("", "&", "@"):
@@ -60,7 +70,9 @@ def test_bilinear_agrees_with_numpy(spec: str, x_shape: tuple[int, ...], y_shape
 @pytest.mark.parametrize(
     ("spec", "x", "y"),
     [("", (2,), (3,)), ("@", (2, 3), (2, 3)), ("@", (), (2,)), ("@", (2, 2, 3), (3, 3, 4)), ("ij,j->i", (2, 3), (2,)),
-     ("ij,j->i", (2,), (3,)), ("^", (3,), (4,)), ("^", (), (4,)), ("sym:ij,j->i", (7,), (3,)),
+     ("ij,j->i", (2,), (3,)), ("^", (4,), (3,)), ("^", (), (4,)), ("^.", (3, 2), (2, 3)),
+     ("^.", (3, 2), (4, 2)), ("^.", (2,), (2,)),
+     ("^@", (1, 6), (1, 3)), ("^@", (1, 5), (1, 5)), ("^@", (6,), (1, 6)), ("sym:ij,j->i", (7,), (3,)),
      ("sym:ij,j->i", (5,), (3,)), ("sym:ij,j->i", (), (3,))],
 )  # fmt: skip
 def test_shapes_that_do_not_fit_are_named(spec: str, x: tuple[int, ...], y: tuple[int, ...]) -> None:

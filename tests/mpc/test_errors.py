@@ -152,7 +152,7 @@ def test_protocols_name_their_bounds(session: Session) -> None:
     refused(RangeError, lambda: Reciprocal(0.0), "positive")
     refused(RangeError, lambda: Table(np.arange(3)), "2^k", "pad")
     refused(RangeError, lambda: indicator(4, 2), "2-bit")
-    refused(TypeError, lambda: run(ops.inverse(session, x, bound=1.0)), "square")
+    refused(TypeError, lambda: run(ops.inverse(session, x, least=1.0, bound=1.0)), "square")
     refused(RangeError, lambda: run(ops.exponential(session, session.share([1.0], scale=25))), "fewer fraction bits")
     bits, wider = session.share_bits([1], width=8), session.share_bits([1], width=9)
     refused(TypeError, lambda: run(ops.conjunction(session, bits, wider)), "8 and 9")

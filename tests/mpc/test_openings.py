@@ -63,7 +63,7 @@ EXTREMES: dict[str, tuple[tuple[tuple[int, ...], ...], tuple[Any, ...]]] = {
     "sqrt-levels": (((1300,),), (2.0**-21, 10.0)),
     "exp": (((1300,),), (-1.0, 1.0)),
     "exp-table": (((1300,),), (-1.0, 1.0)),
-    "inverse": (((21, 8, 8),), (1.0 * np.eye(8), 8.0 * np.eye(8))),
+    "inverse": (((36, 8, 8),), (1.0 * np.eye(8), 8.0 * np.eye(8))),
     "draw": (((1300, 10),), (0, 2**30 // 10 - 1)),
     "epsilon-greedy": (((140, 10),), (0.0, 2.0**11 - 1)),
     "epsilon-greedy-blurred": (((140, 10),), (0.0, 2.0**11 - 1)),
