@@ -7,19 +7,33 @@ is a sequence of rows with all outcomes drawn beforehand: two policies that pull
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 
 import numpy as np
 
 DATA_SETS = ("digits", "mnist", "synthetic")
 
 
+class Task(Enum):
+    """What is to be found out of a context: its class, or, with chance, the cluster that it is near to."""
+
+    CLASSES = "classes"
+    CLUSTERS = "clusters"
+
+
 @dataclass(frozen=True)
 class Environment:
-    """contexts: (n, dim) with norm at most 1; chances: (n, arms) in [0, 1]."""
+    """contexts: (n, dim) with norm at most 1; chances: (n, arms) in [0, 1].
+
+    drawn: whether a reward is 1 with that chance, else 0; if not, `chances` are the rewards themselves, any real ones.
+    held_out: contexts of the same kind that are not to be learned from, where the data set brings such.
+    """
 
     name: str
     contexts: np.ndarray
     chances: np.ndarray
+    drawn: bool = True
+    held_out: Environment | None = None
 
     @property
     def arms(self) -> int:
@@ -34,6 +48,8 @@ class Environment:
         rng = np.random.default_rng(seed)
         rounds = -(-steps // len(self.contexts))
         rows = np.concatenate([rng.permutation(len(self.contexts)) for _ in range(rounds)])[:steps]
+        if not self.drawn:
+            return Episode(self.contexts[rows], self.chances[rows])
         paid = rng.random((steps, self.arms)) < self.chances[rows]
         return Episode(self.contexts[rows], paid.astype(np.float64))
 
@@ -47,6 +63,12 @@ class Episode:
 
     def __len__(self) -> int:
         return len(self.contexts)
+
+
+def right_or_wrong(name: str, contexts: np.ndarray, labels: np.ndarray) -> Environment:
+    """An arm for each class, in ascending order; the arm that is a context's class pays 1, all others 0."""
+    classes, places = np.unique(labels, return_inverse=True)
+    return Environment(name, contexts, np.eye(len(classes))[places])
 
 
 def gaussian_kernel(name: str, contexts: np.ndarray, centres: np.ndarray, sigma: float = 0.5) -> Environment:

@@ -9,16 +9,16 @@ are weighted by 1 / propensity, which is exact for a policy that does not learn 
 from __future__ import annotations
 
 import csv
-import gzip
 import itertools
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from .csv_table import TableError, numbers, read_table
 from .linear import Choice, LinearBandit
 from .play import Record, gaps
 
@@ -26,7 +26,7 @@ _ARRAYS = ("contexts", "arms", "rewards", "propensities")
 _OPEN_BANDIT = {"policy": ("random", "bts"), "campaign": ("all", "men", "women")}
 
 
-class LogError(ValueError):
+class LogError(TableError):
     """A log is missing or is not what it should be."""
 
 
@@ -147,7 +147,7 @@ def read_log(path: str | Path) -> RecordedLog:
         if path.suffix == ".csv":
             return _from_csv(path)
         raise LogError("its name ends in neither .csv nor .npz")
-    except LogError as error:
+    except TableError as error:
         raise LogError(f"{path}: {error}") from error
 
 
@@ -184,18 +184,25 @@ def open_bandit(
     found = [path for path in (home / f"{campaign}.csv.gz", home / f"{campaign}.csv") if path.is_file()]
     if not found:
         raise LogError(f"there is no {campaign}.csv.gz in {home}: give the folder that holds random and bts")
-    names, rows = _table(found[0])
+    try:
+        return _from_open_bandit(found[0], position)
+    except TableError as error:
+        raise LogError(str(error)) from error
+
+
+def _from_open_bandit(path: Path, position: int | None) -> RecordedLog:
+    names, rows = read_table(path)
     features = sorted(name for name in names if name.startswith("user_feature_"))
     wanted = ("item_id", "position", "click", "propensity_score")
     if missing := [name for name in wanted if name not in names] or ([] if features else ["user_feature_0"]):
-        raise LogError(f"{found[0]} has no column {missing[0]!r}: is it a file of the Open Bandit data?")
+        raise LogError(f"{path} has no column {missing[0]!r}: is it a file of the Open Bandit data?")
     columns = dict(zip(names, zip(*rows), strict=True))
     contexts = [np.unique(columns[name], return_inverse=True) for name in features]
     one_hots = [np.eye(len(codes))[place] for codes, place in contexts]
-    arms, shown, clicks, chances = (_column(columns[name], name) for name in wanted)
+    arms, shown, clicks, chances = (numbers(columns[name], name) for name in wanted)
     keep = np.ones(len(rows), bool) if position is None else shown == position
     if not keep.any():
-        raise LogError(f"no row of {found[0]} has position {position}: positions are 1 to 3")
+        raise LogError(f"no row of {path} has position {position}: positions are 1 to 3")
     values = np.concatenate(one_hots, axis=1)[keep] / np.sqrt(len(features))
     return RecordedLog(values, arms[keep].astype(np.int64), clicks[keep], chances[keep])
 
@@ -224,44 +231,16 @@ def _from_npz(path: Path) -> RecordedLog:
 
 
 def _from_csv(path: Path) -> RecordedLog:
-    names, rows = _table(path)
+    names, rows = read_table(path)
     features = list(itertools.takewhile(names.__contains__, (f"x{i}" for i in itertools.count())))
     if missing := [name for name in (["x0"] if not features else []) + ["arm", "reward"] if name not in names]:
         raise LogError(f"it has no column {missing[0]!r}: x0, x1, ..., arm, reward and perhaps propensity are wanted")
     if extra := [name for name in names if name not in (*features, "arm", "reward", "propensity")]:
         raise LogError(f"column {extra[0]!r} is none of x0, x1, ... without a gap, arm, reward and propensity")
     columns = dict(zip(names, zip(*rows), strict=True))
-    values = {name: _column(columns[name], name) for name in names}
+    values = {name: numbers(columns[name], name) for name in names}
     contexts = np.stack([values[name] for name in features], axis=1)
     return RecordedLog(contexts, _whole(values["arm"]), values["reward"], values.get("propensity"))
-
-
-def _table(path: Path) -> tuple[list[str], list[list[str]]]:
-    """Names and rows of a CSV, packed or not; every row as long as the names."""
-    try:
-        with gzip.open(path, "rt", newline="") if path.suffix == ".gz" else path.open(newline="") as file:
-            lines = [line for line in csv.reader(file) if line]
-    except (OSError, EOFError, UnicodeDecodeError, csv.Error) as error:
-        raise LogError(f"{path.name} is damaged or no text: fetch it again") from error
-    if len(lines) < 2:
-        raise LogError(f"{path.name} has no rows: a line of names and at least one of values are wanted")
-    names, rows = [name.strip() for name in lines[0]], lines[1:]
-    if len(set(names)) < len(names):
-        raise LogError(f"{path.name} names a column twice: each once is wanted")
-    for number, row in enumerate(rows):
-        if len(row) != len(names):
-            raise LogError(f"row {number} has {len(row)} values for {len(names)} columns")
-    return names, rows
-
-
-def _column(texts: Sequence[str], name: str) -> np.ndarray:
-    values = np.empty(len(texts))
-    for row, text in enumerate(texts):
-        try:
-            values[row] = float(text)
-        except ValueError as error:
-            raise LogError(f"{name} of row {row} is no number: {text[:20]!r}") from error
-    return values
 
 
 def _whole(values: np.ndarray) -> np.ndarray:

@@ -25,13 +25,17 @@ _SLACK = 1.0 + 2.0**-10  # rounding to fixed point may carry a norm so far over 
 
 @dataclass(frozen=True)
 class Confidence:
-    """gamma: regulariser.  delta: confidence.  noise: R.  theta_norm: S >= |theta|.  arm_norm: L >= |x_i|."""
+    """gamma: regulariser.  delta: confidence.  noise: R.  theta_norm: S >= |theta|.  arm_norm: L >= |x_i|.
+
+    growing: omega has log t in place of S, as in the experiments of Ciucanu et al.  S still bounds theta.
+    """
 
     gamma: float = 1.0
     delta: float = 0.01
     noise: float = 1.0
     theta_norm: float = 1.0
     arm_norm: float = 1.0
+    growing: bool = False
 
     def __post_init__(self) -> None:
         check_constants(self.gamma, self.delta, self.noise)
@@ -47,7 +51,8 @@ class Confidence:
     def omega(self, pulls: int, dim: int) -> float:
         """R sqrt(d log((1 + t L^2 / gamma) / delta)) + sqrt(gamma) S."""
         grown = 1.0 + pulls * self.arm_norm**2 / self.gamma
-        return self.noise * math.sqrt(dim * math.log(grown / self.delta)) + math.sqrt(self.gamma) * self.theta_norm
+        norm = math.log(max(1, pulls)) if self.growing else self.theta_norm
+        return self.noise * math.sqrt(dim * math.log(grown / self.delta)) + math.sqrt(self.gamma) * norm
 
     def prediction_bound(self, arms: np.ndarray) -> float:
         """L S, since A^-1 sum x x' <= I."""

@@ -27,6 +27,9 @@ class SpectralConfidence:
     """eigenvalues: lambda_1 <= ... <= lambda_K of the Laplacian.  noise: R.  smoothness: C.
 
     theta_norm: S >= |theta|, for the ranges of a protocol alone.
+    growing: omega has log t in place of C, as in the experiments of Ciucanu et al.  C still bounds |theta|_Lambda.
+    printed: omega as Ciucanu et al. print it, 2 R sqrt(d' log(1 + t / gamma)) + 2 log(1 / delta) + C, where the root
+    ends too soon; else as in Valko et al.
     """
 
     eigenvalues: tuple[float, ...]
@@ -35,6 +38,8 @@ class SpectralConfidence:
     noise: float = 1.0
     smoothness: float = 1.0
     theta_norm: float = 1.0
+    growing: bool = False
+    printed: bool = False
 
     def __post_init__(self) -> None:
         check_constants(self.gamma, self.delta, self.noise)
@@ -56,7 +61,11 @@ class SpectralConfidence:
     def omega(self, pulls: int, dim: int) -> float:
         """2 R sqrt(d' log(1 + t / gamma) + 2 log(1 / delta)) + C."""
         grown = self.effective_dimension(pulls) * math.log1p(pulls / self.gamma)
-        return 2.0 * self.noise * math.sqrt(grown + 2.0 * math.log(1.0 / self.delta)) + self.smoothness
+        sure = 2.0 * math.log(1.0 / self.delta)
+        rough = math.log(max(1, pulls)) if self.growing else self.smoothness
+        if self.printed:
+            return 2.0 * self.noise * math.sqrt(grown) + sure + rough
+        return 2.0 * self.noise * math.sqrt(grown + sure) + rough
 
     def effective_dimension(self, pulls: int) -> int:
         """The largest i, from 1, with (i - 1) lambda_i <= t / log(1 + t / gamma)."""

@@ -186,6 +186,40 @@ def cases(*, quick: bool = False) -> list[Case]:
     ]  # fmt: skip
 
 
+def paper_cases(arms: int = 100) -> list[Case]:
+    """The operations of Table 1 of Hannun et al., each on so many numbers, ours and as published."""
+    pair, n = _uniform(-6, 6, (arms,), (arms,)), arms
+    return [
+        Case("addition", n, pair, _sum, np.add, 0, 0.0, (F, F)),
+        Case("multiplication", n, pair, _product_truncated, np.multiply, 2, 2.0**-F, (F, F)),
+        Case("multiplication-published", n, pair, _product_published, np.multiply, 2, 2.0 ** (2 - F), (F, F)),
+        Case("reciprocal", n, _uniform(1, 2, (n,)), _reciprocal, np.reciprocal, 1, 2e-6),
+        Case("reciprocal-published", n, _uniform(1, 2, (n,)), _reciprocal_in_seven, np.reciprocal, 46, 2e-5),
+        argmax_case(n),
+        Case("argmax-published", n, _one_hot(1, n), ops.argmax_published, _best_arm, _published_rounds(n), 0.0),
+    ]
+
+
+def _published_rounds(arms: int) -> int:
+    """Two comparisons by circuits, the second of numbers up to the arms, two product trees, and a product between."""
+    second = 2 + max(3, ((arms + 1).bit_length() + 1).bit_length())
+    return 8 + second + 2 * (arms - 2).bit_length() + 1
+
+
+def _sum(session: Session, x: Share, y: Share) -> Rounds[Share]:
+    return x + y
+    yield
+
+
+def _product_published(session: Session, x: Share, y: Share) -> Rounds[Share]:
+    z = yield from ops.product(session, x, y)
+    return (yield from ops.truncate_published(session, z, F))
+
+
+def _reciprocal_in_seven(session: Session, x: Share) -> Rounds[Share]:
+    return ops.reciprocal_published(session, x, iterations=7)
+
+
 def _product_truncated(session: Session, x: Share, y: Share) -> Rounds[Share]:
     z = yield from ops.product(session, x, y)
     return (yield from ops.truncate(session, z, F))

@@ -123,6 +123,12 @@ class ClientLink(Protocol):
     def receive(self, count: int, what: str) -> np.ndarray:
         """(parties, count) bytes, row p from party p."""
 
+    def say_waiting(self, whom: str) -> None:
+        """Between two messages, tell the parties that this client waits for somebody who is none of them."""
+
+    def say_noted(self, done: int) -> None:
+        """Tell the parties that what this client noted is on its disk, up to decision `done`."""
+
     def close(self, reason: Told | None = None) -> None:
         """Leave; with a reason, tell the parties why first."""
 

@@ -469,21 +469,22 @@ class UniformNumber(Correlation):
 
 @dataclass(frozen=True)
 class Exploration(Correlation):
-    """y ~ Bernoulli(eps) for each row, and the one-hot of a uniform arm along the last axis.
+    """y ~ Bernoulli(eps) for each row, and for each of its arms a score of `bits` uniform bits.
 
-    From:  after Hannun et al., "Privacy-preserving contextual bandits", Algorithm 1; docs/protocol-book.md, Argmax.
+    From:  Hannun et al., "Privacy-preserving contextual bandits", Algorithm 1; docs/protocol-book.md, Argmax.
     """
 
     coins: ClassVar[bool] = True
 
     shape: Shape
     eps: float
+    bits: int
 
     def free(self) -> tuple[Field, ...]:
         return ()
 
     def dealt(self) -> tuple[Field, ...]:
-        return Field("explores", self.shape[:-1]), Field("arm", self.shape)
+        return Field("explores", self.shape[:-1]), Field("scores", self.shape)
 
 
 @dataclass(frozen=True)

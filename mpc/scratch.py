@@ -31,11 +31,12 @@ def scratch_folder(name: str = "") -> Iterator[Path]:
     """
     remove_left()
     lock = None
-    while lock is None:  # one that starts at the same time may take a folder without a holder for a dead one's
-        folder = _made(name)
-        lock = _held(folder, os.O_CREAT)
-    remove = partial(_remove, folder)
-    atexit.register(remove)  # for a Ctrl-C that comes before the next line but one
+    with to_the_end():
+        while lock is None:  # one that starts at the same time may take a folder without a holder for a dead one's
+            folder = _made(name)
+            lock = _held(folder, os.O_CREAT)
+        remove = partial(_remove, folder)
+        atexit.register(remove)  # for a Ctrl-C that comes before the next line but one
     try:
         yield folder
     finally:
@@ -47,7 +48,7 @@ def scratch_folder(name: str = "") -> Iterator[Path]:
 
 def remove_left() -> None:
     """Remove this user's folders whose process is gone."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+    for folder in _place().glob(f"{_PREFIX}*"):
         with contextlib.suppress(OSError):
             found = folder.lstat()
             if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
@@ -60,7 +61,13 @@ def remove_left() -> None:
 
 def scratch_path(name: str) -> Path:
     """Where the scratch folder of this name lies, made or not."""
-    return Path(tempfile.gettempdir()) / f"{_PREFIX}{name}"
+    return _place() / f"{_PREFIX}{name}"
+
+
+def _place() -> Path:
+    """For temporary files.  Python tries it once, with a file that a signal in the middle would leave there."""
+    with to_the_end():
+        return Path(tempfile.gettempdir())
 
 
 def _made(name: str) -> Path:

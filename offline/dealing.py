@@ -167,22 +167,22 @@ def _(item: kinds.ChoiceNoise, rows: Rows, prg: Prg) -> Clear:
     order = prg.permutations(item.shape)
     if item.eps <= 0:
         return (order,)
-    explores, lifted = _exploration(item.shape, item.eps, prg)
-    return (order + ((explores[..., None] * lifted) << np.uint64(item.high)),)
+    explores = _coin(item.shape[:-1], item.eps, prg)
+    arm = prg.below(item.shape[-1], item.shape[:-1])[..., None]
+    lifted = (np.arange(item.shape[-1], dtype=np.uint64) == arm) & (explores[..., None] == 1)
+    return (order + (lifted.astype(np.uint64) << np.uint64(item.high)),)
 
 
 @dealt_words.register
 def _(item: kinds.Exploration, rows: Rows, prg: Prg) -> Clear:
-    return _exploration(item.shape, item.eps, prg)
+    return _coin(item.shape[:-1], item.eps, prg), prg.words(item.shape) & mask(item.bits)
 
 
-def _exploration(shape: tuple[int, ...], eps: float, prg: Prg) -> tuple[np.ndarray, np.ndarray]:
-    """y ~ Bernoulli(eps), and the one-hot of a uniform arm."""
-    coin = prg.words(shape[:-1])
+def _coin(shape: tuple[int, ...], eps: float, prg: Prg) -> np.ndarray:
+    """y ~ Bernoulli(eps)."""
+    word = prg.words(shape)
     limit = min(int(eps * 2.0**64), (1 << 64) - 1)
-    explores = (coin <= np.uint64(limit)) if eps >= 1 else (coin < np.uint64(limit))
-    arm = prg.below(shape[-1], shape[:-1])[..., None]
-    return explores.astype(np.uint64), (np.arange(shape[-1], dtype=np.uint64) == arm).astype(np.uint64)
+    return ((word <= np.uint64(limit)) if eps >= 1 else (word < np.uint64(limit))).astype(np.uint64)
 
 
 @dealt_words.register

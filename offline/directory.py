@@ -278,7 +278,10 @@ def _ever_dealt(home: Path) -> bool:
     with contextlib.suppress(OSError):
         if _FORMAT[:-2].encode() in (home / "manifest.json").read_bytes():
             return True
-    return any((home / name).exists() for name in ("cursor", "corrections"))
+    with contextlib.suppress(OSError):
+        begun = (home / "key").stat().st_size == KEY_BYTES and (home / "plan.json").is_file()
+        return begun and any((home / name).is_file() for name in ("cursor", "corrections"))
+    return False
 
 
 def _mac(key: bytes, *parts: str | bytes) -> bytes:

@@ -1,28 +1,25 @@
 """The `masked` command.  Knows which module serves which command; no protocol.
 
-Options that all programs have stand in `run.options`, those of one program in its own `command`.
+Options that all programs have stand in `run.options`, those of one program in its own `command`.  Loading all modules
+takes longer than most commands: what the first words name is loaded, and all only where they name nothing.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
+from importlib import import_module
 from importlib.metadata import version
 
-from .commands import (
-    attack,
-    attack_helba,
-    attack_linucb,
-    attack_membership,
-    attack_samba,
-    demo,
-    offline,
-    privacy,
-    programs,
-)
 from .run.exits import exit_codes
+from .run.parser import Parser
 
-COMMANDS = ("demo", "run", "launch", "offline", "dealer", "privacy", "attack")
+COMMANDS = {
+    "demo": "demo", "run": "programs", "launch": "programs", "offline": "offline", "dealer": "dealer",
+    "privacy": "privacy", "attack": "attack",
+}  # fmt: skip
+"""Each command, and the module in `commands` that serves it."""
 _EXAMPLES = """examples:
   masked demo                                         three parties in three processes, and what each learned
   masked run ppcb --steps 500 --plot runs/reward.png  the private contextual bandit on digits, and its reward curve
@@ -43,12 +40,13 @@ _EXAMPLES = """examples:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command; a user's mistake is one line on stderr and exit code 2."""
     with exit_codes():  # around the options as well: to make them all takes a moment
-        options = _parser().parse_args(arguments)
+        words = sys.argv[1:] if arguments is None else arguments
+        options = _parser(words).parse_args(words)
         options.run(options)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
+    parser = Parser(
         prog="masked",
         description="Several organisations compute on secret shares; a ledger says what each of them learned.",
         epilog=_EXAMPLES,
@@ -56,10 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"masked {version('masked-bandits')}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    demo.register(commands)
-    programs.register(commands)
-    offline.register(commands)
-    privacy.register(commands)
-    kinds = (attack_helba, attack_linucb, attack_membership, attack_samba)
-    attack.register(commands, (kind.register for kind in kinds))
+    named = COMMANDS.get(words[0]) if words else None
+    for module in dict.fromkeys(COMMANDS.values()) if named is None else [named]:
+        import_module(f".commands.{module}", __package__).register(commands, words[1:])
     return parser

@@ -73,6 +73,8 @@ def rescale(x: Any, _: Any) -> Any:
 
 
 OPERATIONS = [
+    Operation("addition", (100,), (-6, 6), lambda x, y: x + y, lambda x, y: x + y),
+    Operation("product", (100,), (-6, 6), lambda x, y: x * y, lambda x, y: x * y),
     Operation("product", (1000,), (-6, 6), lambda x, y: x * y, lambda x, y: x * y),
     Operation("square", (1000,), (-6, 6), lambda x, _: x.square(), lambda x, _: x * x),
     Operation("matmul", (64, 64), (-1, 1), lambda x, y: x.matmul(y), lambda x, y: x @ y),

@@ -33,6 +33,11 @@ if "PYTHONPYCACHEPREFIX" in os.environ:  # what is compiled has a place: hundred
 hear_ctrl_c()  # some tests press it; processes that they start hear it too
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that take minutes come first: at the end, one worker would wait for the other."""
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
+
+
 @pytest.fixture(scope="session", params=(2, 3, 5), ids=lambda parties: f"N{parties}")
 def parties(request: pytest.FixtureRequest) -> int:
     """N."""

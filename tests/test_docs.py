@@ -48,6 +48,7 @@ def commands() -> list[list[str]]:
     return [[sys.executable, "-m", *programs[line[0]], *line[1:]] for line in lines if line and line[0] in programs]
 
 
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_readme_commands_run(tmp_path: Path) -> None:
     assert len(commands()) >= 7

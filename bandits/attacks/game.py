@@ -29,13 +29,17 @@ _STREAM_BYTES = 256e6
 
 @dataclass(frozen=True)
 class Plan:
-    """checkpoints: how many, equally spaced.  runs: independent bandits, or targets, or streams, as the attack says."""
+    """checkpoints: how many, equally spaced, or `at` which steps; the last of them is the end.
+
+    runs: independent bandits, or targets, or streams, as the attack says.
+    """
 
     eps: float
     steps: int
     checkpoints: int
     runs: int
     seed: int
+    at: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if not 0 <= self.eps <= 1:
@@ -50,7 +54,7 @@ class Plan:
     @property
     def ends(self) -> list[int]:
         """The checkpoints, as numbers of steps."""
-        return [self.steps * (k + 1) // self.checkpoints for k in range(self.checkpoints)]
+        return list(self.at) or [self.steps * (k + 1) // self.checkpoints for k in range(self.checkpoints)]
 
     def rng(self, attack: int) -> np.random.Generator:
         """Coins of one attack."""

@@ -29,7 +29,8 @@ class Kind(IntEnum):
     ABORT = 2  # the sender stops with an error; the payload says which
     BYE = 3  # the sender's program has ended
     HELLO = 4
-    WAITS = 5  # the sender waits for somebody else, who stands in place of the position
+    WAITS = 5  # the sender waits for somebody, who stands in place of the position
+    NOTED = 6  # what the sender notes is on its disk, up to the decision that stands in place of the round
 
 
 _KINDS = {int(kind): kind for kind in Kind}
@@ -71,6 +72,16 @@ def pack(kind: Kind, sender: int, stamp: Stamp, length: int) -> bytes:
     return _LAYOUT.pack(_MAGIC, kind, _VERSION, sender, stamp.round, length, stamp.digest, _cut(stamp.position))
 
 
+def noted_stamp(done: int) -> Stamp:
+    """Of a client's word that it has on its disk what it noted up to a decision."""
+    return Stamp(done, bytes(8), "notes on the disk")
+
+
+def shown(text: str) -> str:
+    """What a peer says, as a terminal may show it in a line."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
+
+
 def unpack(raw: bytes | memoryview, peer: int, nodes: Nodes = ANYBODY) -> Header:
     """A header from bytes; Desync for any bytes that are none."""
     if len(raw) == HEADER_BYTES:
@@ -99,7 +110,7 @@ def expect(header: Header, peer: int, stamp: Stamp, length: int, nodes: Nodes, m
     same = (header.round, header.digest, header.position, header.length) == (stamp.round, stamp.digest, ours, length)
     if header.kind is not Kind.DATA or not same:
         raise Desync(
-            f"{who} is in round {header.round} at {header.position} with {header.length} bytes, {we} in round "
+            f"{who} is in round {header.round} at {shown(header.position)} with {header.length} bytes, {we} in round "
             f"{stamp.round} at {ours} with {length} bytes: run the same program with the same arguments everywhere"
         )
 
@@ -107,7 +118,7 @@ def expect(header: Header, peer: int, stamp: Stamp, length: int, nodes: Nodes, m
 def went_on(header: Header, peer: int, nodes: Nodes, me: int) -> Desync:
     """What a message means that comes after this node has ended its program."""
     return Desync(
-        f"{nodes.name(peer)} is in round {header.round} at {header.position}, {nodes.name(me)} has ended its "
+        f"{nodes.name(peer)} is in round {header.round} at {shown(header.position)}, {nodes.name(me)} has ended its "
         "program: run the same program everywhere"
     )
 
@@ -123,7 +134,8 @@ def farewell(reason: Told | None, sender: int) -> tuple[bytes, bytes]:
 
 def aborted(payload: bytes, sender: int, nodes: Nodes) -> MaskedError:
     """The error that a peer's ABORT means here: this node is a witness."""
-    kind, peer, told_by, text = [*payload.decode(errors="replace").split("\n", 3), "", "", ""][:4]
+    said = [*payload.decode(errors="replace").split("\n", 3), "", "", ""][:4]
+    kind, peer, told_by, text = shown(said[0]), *said[1:3], "\n".join(map(shown, said[3].split("\n")))
     who = nodes.name(sender)
     stopped = f"{who} stopped with {kind}{': ' if text else ''}{text}"
     reporter = int(told_by) if told_by.isdecimal() else sender

@@ -18,7 +18,20 @@ import torch
 import torch.distributed as dist
 
 from ..errors import ConfigError, PeerLost, Told
-from .frames import HEADER_BYTES, WORDS_LIMIT, Header, Kind, Nodes, aborted, expect, farewell, pack, unpack, went_on
+from .frames import (
+    HEADER_BYTES,
+    WORDS_LIMIT,
+    Header,
+    Kind,
+    Nodes,
+    aborted,
+    expect,
+    farewell,
+    noted_stamp,
+    pack,
+    unpack,
+    went_on,
+)
 from .transport import DEFAULT_TIMEOUT, Stamp, check_timeout
 
 _FAREWELL = 2.0  # seconds that a party which leaves waits for the others to hear it
@@ -34,6 +47,10 @@ class _Links:
         self.frame_bytes = 0
         self._timeout = timeout
         self._counts: dict[tuple[int, str], int] = {}
+        self._noted: dict[int, int] = {}  # up to which decision a client has its notes on the disk
+
+    def say_waiting(self, whom: str) -> None:
+        """Gloo carries nothing between two rounds; the peers hear of it with this node's last words."""
 
     def _send(self, peer: int, what: str, payload: np.ndarray) -> None:
         stamp, until = self._stamp(peer, "sent", what), time.monotonic() + self._timeout
@@ -43,13 +60,23 @@ class _Links:
 
     def _receive(self, peer: int, what: str, count: int) -> np.ndarray:
         stamp, until = self._stamp(peer, "received", what), time.monotonic() + self._timeout
-        raw = torch.empty(HEADER_BYTES, dtype=torch.uint8)
-        self._wait(peer, stamp, dist.irecv, raw, until)
-        expect(unpack(raw.numpy().tobytes(), peer, self.nodes), peer, stamp, count, self.nodes, self.node)
+        header = self._header(peer, stamp, until)
+        while header.kind is Kind.NOTED:
+            header = self._header(peer, stamp, until)
+        expect(header, peer, stamp, count, self.nodes, self.node)
         payload = torch.empty(count, dtype=torch.uint8)
         if count:
             self._wait(peer, stamp, dist.irecv, payload, until)
         return payload.numpy()
+
+    def _header(self, peer: int, stamp: Stamp, until: float) -> Header:
+        """The next header of a peer; what it says of its notes is remembered."""
+        raw = torch.empty(HEADER_BYTES, dtype=torch.uint8)
+        self._wait(peer, stamp, dist.irecv, raw, until)
+        header = unpack(raw.numpy().tobytes(), peer, self.nodes)
+        if header.kind is Kind.NOTED:
+            self._noted[peer] = header.round
+        return header
 
     def _wait(self, peer: int, stamp: Stamp, move: Any, tensor: torch.Tensor, until: float) -> None:
         if not tensor.numel():
@@ -86,6 +113,12 @@ class GlooClient(_Links):
     def receive(self, count: int, what: str) -> np.ndarray:
         """(parties, count) bytes, row p from party p."""
         return np.stack([self._receive(party, what, count) for party in range(self.parties)])
+
+    def say_noted(self, done: int) -> None:
+        """To all parties."""
+        stamp, until = noted_stamp(done), time.monotonic() + self._timeout
+        for party in range(self.parties):
+            self._wait(party, stamp, dist.isend, _tensor(pack(Kind.NOTED, self.node, stamp, 0)), until)
 
     def close(self, reason: Told | None = None) -> None:
         """Leave; a party that still waits finds the connection closed."""
@@ -202,15 +235,21 @@ class Gloo(_Links):
         self._check_client(node)
         return self._receive(node, what, count)[None]
 
+    def await_noted(self, node: int, done: int) -> None:
+        """Wait until a client says so; it may have said it before what it sent last."""
+        self._check_client(node)
+        stamp, until = noted_stamp(done), time.monotonic() + self._timeout
+        while self._noted.get(node, 0) < done:
+            header = self._header(node, stamp, until)
+            if header.kind is not Kind.NOTED:
+                expect(header, node, stamp, 0, self.nodes, self.node)
+
     def _check_client(self, node: int) -> None:
         if node >= self.parties + self._clients:
             raise ConfigError(
                 f"gloo carries no clients but those it was started with, {self._clients}: join(clients=...) under "
                 "torchrun, or the tcp transport"
             )
-
-    def say_waiting(self, whom: str) -> None:
-        """Gloo carries nothing between two rounds; the peers hear of it with this party's last words."""
 
     def close(self, reason: Told | None = None) -> None:
         """Part from the peers and destroy the group.

@@ -1,7 +1,8 @@
 """How nodes of one machine meet: one calls, the other answers.  Knows addresses, greetings and deadlines; no rounds.
 
 Each proves to the other who it is, by the messages of `keys`, each a HELLO.  Whom the answerer does not want is told
-why in an ABORT.  Callers are heard side by side, so that a stranger who says nothing delays nobody.
+why in an ABORT.  Callers are heard side by side, so that a stranger who says nothing delays nobody; and a node calls
+all that it calls side by side, so that one which is frozen is missed by all, and nobody else is.
 """
 
 from __future__ import annotations
@@ -10,17 +11,19 @@ import contextlib
 import hmac
 import ipaddress
 import os
+import queue
 import secrets
 import selectors
 import socket
 import struct
 import sys
+import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ..errors import DEALER, ConfigError, MaskedError, PeerLost
-from .frames import ANYBODY, DEALER_NODE, HEADER_BYTES, WORDS_LIMIT, Kind, Nodes, pack, unpack
+from .frames import ANYBODY, DEALER_NODE, HEADER_BYTES, WORDS_LIMIT, Kind, Nodes, pack, shown, unpack
 from .keys import NONCE_BYTES, PROOF_BYTES, Keys, Meeting
 from .transport import Stamp
 
@@ -28,6 +31,7 @@ _BUFFER = 1 << 20
 _START = Stamp(0, bytes(8), "joining")
 _ANSWER = struct.Struct(f"{NONCE_BYTES}s{PROOF_BYTES}s")
 _SAME_KEY = "hand both processes the key that was made for the two of them"
+_LOOK = 0.1  # seconds after which who waits for calls looks after those of its own
 _CALLERS = 64  # heard at once; the eldest of more is turned away
 
 Address = tuple[str, int]
@@ -117,13 +121,89 @@ def call(
             raise
 
 
+class Calling:
+    """Calls to several nodes, side by side, each in a thread of its own."""
+
+    def __init__(
+        self, node: int, addresses: Mapping[int, Address], keys: Keys, deadline: float, nodes: Nodes = ANYBODY
+    ) -> None:
+        self._left, self._over = set(addresses), False
+        self._found: dict[int, socket.socket] = {}
+        self._missing: dict[int, PeerLost] = {}
+        self._answers: queue.SimpleQueue[tuple[int, socket.socket | BaseException]] = queue.SimpleQueue()
+
+        def one(other: int, address: Address) -> None:
+            try:
+                sock = call(node, other, address, keys, deadline, nodes)
+            except BaseException as error:
+                self._answers.put((other, error))
+                return
+            self._answers.put((other, sock))
+            if self._over:
+                sock.close()
+
+        for each in addresses.items():
+            threading.Thread(target=one, args=each, daemon=True).start()
+
+    def check(self, *, wait: bool = False) -> None:
+        """Raise at once what is wrong with a call, but that nobody answers; wait: for the next to end."""
+        with contextlib.suppress(queue.Empty):
+            while self._left:
+                other, answer = self._answers.get(wait)
+                self._left.discard(other)
+                if isinstance(answer, PeerLost):
+                    self._missing[other] = answer
+                elif isinstance(answer, BaseException):
+                    raise answer
+                else:
+                    self._found[other] = answer
+                wait = False
+
+    def answered(self) -> dict[int, socket.socket]:
+        """All connections; where several nodes do not answer in time, the first of them is named."""
+        while self._left:
+            self.check(wait=True)
+        if self._missing:
+            raise self._missing[min(self._missing)]
+        return self._found
+
+    def give_up(self) -> None:
+        """Close what is connected, and what will be."""
+        self._over = True
+        with contextlib.suppress(queue.Empty):
+            while True:
+                _, answer = self._answers.get_nowait()
+                if isinstance(answer, socket.socket):
+                    answer.close()
+        for sock in self._found.values():
+            sock.close()
+
+
+def meet(
+    node: int, addresses: Mapping[int, Address], own: socket.socket | None, awaited: Iterable[int], keys: Keys,
+    deadline: float, nodes: Nodes = ANYBODY,
+) -> dict[int, socket.socket]:  # fmt: skip
+    """Call the nodes at these addresses and answer those awaited, side by side: who is there is met."""
+    found, calling = dict[int, socket.socket](), Calling(node, addresses, keys, deadline, nodes)
+    try:
+        if own is not None:
+            found |= take_calls(node, own, keys, awaited, deadline, nodes, calling.check)
+        return found | calling.answered()
+    except BaseException:
+        calling.give_up()
+        for sock in found.values():
+            sock.close()
+        raise
+
+
 def take_calls(
-    node: int, own: socket.socket, keys: Keys, awaited: Iterable[int], deadline: float, nodes: Nodes = ANYBODY
-) -> dict[int, socket.socket]:
-    """Answer until every node awaited has called; strangers are turned away."""
+    node: int, own: socket.socket, keys: Keys, awaited: Iterable[int], deadline: float, nodes: Nodes = ANYBODY,
+    beside: Callable[[], None] = lambda: None,
+) -> dict[int, socket.socket]:  # fmt: skip
+    """Answer until every node awaited has called; strangers are turned away.  beside: done every now and then."""
     found: dict[int, socket.socket] = {}
     try:
-        for caller, sock in calls(node, own, keys, awaited, deadline, nodes):
+        for caller, sock in calls(node, own, keys, awaited, deadline, nodes, beside):
             found[caller] = sock  # noqa: PERF403, what was found is closed where another is missing
     except BaseException:
         for sock in found.values():
@@ -133,20 +213,22 @@ def take_calls(
 
 
 def calls(
-    node: int, own: socket.socket, keys: Keys, awaited: Iterable[int], deadline: float, nodes: Nodes = ANYBODY
-) -> Iterator[tuple[int, socket.socket]]:
+    node: int, own: socket.socket, keys: Keys, awaited: Iterable[int], deadline: float, nodes: Nodes = ANYBODY,
+    beside: Callable[[], None] = lambda: None,
+) -> Iterator[tuple[int, socket.socket]]:  # fmt: skip
     """The same, each as it calls."""
     check_here(own)
     missing, turned_away = set(awaited), ""
     own.setblocking(False)
     with _Callers(node, own, keys) as callers:
         while missing:
+            beside()
             if (left := deadline - time.monotonic()) <= 0:
                 who = nodes.name(min(missing))
                 if min(missing) in callers.unproved:
                     turned_away = f" (one that called as {who} did not prove it: {_SAME_KEY})"
                 raise PeerLost(f"{who} did not call in time: is it started?{turned_away}", peer=min(missing))
-            for sock, caller in callers.proved(left):
+            for sock, caller in callers.proved(min(left, _LOOK)):
                 if why := _refusal(caller, missing, nodes):
                     turned_away = f" (turned away: {why})"
                 with contextlib.suppress(OSError):
@@ -333,7 +415,8 @@ def _answer(
     if header.sender != other:
         raise ConfigError(f"{nodes.name(header.sender)} answers where {who} is expected: check the addresses")
     if header.kind is Kind.ABORT:
-        words = refused or _exactly(sock, min(header.length, WORDS_LIMIT), deadline).decode(errors="replace")
+        said = b"" if refused else _exactly(sock, min(header.length, WORDS_LIMIT), deadline)
+        words = refused or shown(said.decode(errors="replace"))
         raise ConfigError(f"{who} turned this process away: {words}")
     if header.kind is not Kind.HELLO or header.length != size:
         raise ConfigError(f"{who} does not greet: check its address")

@@ -33,6 +33,9 @@ class Memory:
     def receive_from_client(self, node: int, what: str, count: int) -> np.ndarray:
         raise ConfigError("in memory, clients are programs in the same process: hand them to the session")
 
+    def await_noted(self, node: int, done: int) -> None:
+        raise ConfigError("in memory, clients are programs in the same process: what they note is kept with the rest")
+
     def say_waiting(self, whom: str) -> None:
         """Nobody waits."""
 

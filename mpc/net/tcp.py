@@ -2,9 +2,9 @@
 
 One message per peer and round: header and payload in one send.  Small messages are sent and then received; large
 ones are moved in both directions at once, so that two parties that send to each other cannot block each other.
-A round has one deadline, however its bytes come.  A party that waits for somebody outside the mesh says so, and its
-peers, whose wait begins anew, then name that one.  Plain sockets hide nothing, so `joining` refuses any address but
-loopback.
+A round has one deadline, however its bytes come.  Who waits for somebody for long, in the mesh or outside it, says so
+to its other peers, whose wait begins anew: whoever waits for the silent one itself is the first to lose it, and names
+it to all.  Plain sockets hide nothing, so `joining` refuses any address but loopback.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ..errors import ConfigError, MaskedError, PeerLost, Told
+from ..errors import ConfigError, Desync, MaskedError, PeerLost, Told
 from .frames import (
     HEADER_BYTES,
     WORDS_LIMIT,
@@ -29,11 +29,13 @@ from .frames import (
     expect,
     farewell,
     is_expected,
+    noted_stamp,
     pack,
+    shown,
     unpack,
     went_on,
 )
-from .joining import Address, call, check_here, check_loopback, listen, take_calls
+from .joining import Address, check_here, check_loopback, listen, meet
 from .keys import Keys
 from .transport import DEFAULT_TIMEOUT, Stamp, check_timeout
 
@@ -41,6 +43,9 @@ _SMALL = 1 << 16  # fits both sockets' buffers twice over
 _MOMENT = 30_000  # nanoseconds in which a party that has a core of its own often answers
 _SHARED_MOMENT = 400_000  # where parties share cores: to yield hands ours to the one waited for, sooner than to sleep
 _LAST_WORDS = 0.5  # seconds in which a node that stops with an error is heard out
+_SOON = 0.25  # of a round's time; then a node's peers are told for whom it waits
+_WORDS = 1000  # that a peer may say between two messages
+_AGAIN = 4  # how often in a wait a peer's word that it waits itself begins the time anew: such chains are short
 _LONGEST = 1 << 30  # milliseconds that the kernel waits at a time
 _FAREWELL = 2.0  # seconds that a party which has ended waits for the others to end
 
@@ -59,8 +64,10 @@ class _Mesh:
         self._timeout = timeout
         self._closed = False
         self._moment = 0 if node >= parties else _MOMENT if parties <= (os.cpu_count() or 1) else _SHARED_MOMENT
-        self._unsent: dict[int, memoryview] = {}  # of frames under way when a round failed
-        self._waits: dict[int, str] = {}  # for whom a peer waits, as it says
+        self._unsent: dict[int, memoryview] = {}  # what is left of frames under way
+        self._noted: dict[int, int] = {}  # up to which decision a client has its notes on the disk
+        self._words: dict[int, int] = {}  # of each peer since its last message: headers that are none
+        self._waits: dict[int, list[str]] = {}  # for whom a peer waits, as it has said since its last message
         for sock in peers.values():
             sock.setblocking(False)
             if sock.family == socket.AF_INET:
@@ -72,14 +79,45 @@ class _Mesh:
         What is there when that is over counts: this process may have been kept from looking.
         """
         self._until = time.monotonic() + self._timeout
+        self._told = False
 
     def say_waiting(self, whom: str) -> None:
-        """Between two rounds, tell all peers that this party waits for somebody who is none of them."""
+        """Tell all peers that this node waits for somebody who is none of them."""
+        self._tell_waiting(whom)
+
+    def _tell_waiting(self, whom: str, but: int | None = None) -> None:
+        """The same, to all but the one it waits for and those in the middle of whose frame it is."""
+        self._told = True
         notice = pack(Kind.WAITS, self.node, Stamp(0, bytes(8), whom), 0)
-        for sock in self._peers.values():
+        for peer, sock in self._peers.items():
+            if peer == but or self._unsent.get(peer):
+                continue
             with contextlib.suppress(OSError):
                 if _ready(sock, select.POLLOUT, 0.0):
                     sock.send(notice)
+
+    def _hear_waiting(self, peer: int, whom: str) -> None:
+        """A peer waits for somebody: it has the whole time of a round again, and who waits for this node hears of it.
+
+        Not so if it waits for this node, nor again and again: a round must end.
+        """
+        said = self._waits.setdefault(peer, [])
+        said.append(whom)
+        if whom != self.nodes.name(self.node) and len(said) <= _AGAIN:
+            self._begin()
+            self._tell_waiting(whom, but=peer)
+
+    def _next_word(self) -> float:
+        """When this node has waited for so long that it says so; once it has, when the round is over."""
+        return self._until if self._told else self._until - (1.0 - _SOON) * self._timeout
+
+    def _in_time(self, peer: int, events: int) -> bool:
+        """Whether a peer's socket is ready before the round is over."""
+        if _ready(self._peers[peer], events, self._next_word()):
+            return True
+        if not self._told:
+            self._tell_waiting(self.nodes.name(peer), but=peer)
+        return _ready(self._peers[peer], events, self._until)
 
     def _send(self, peer: int, parts: Sequence[bytes | memoryview], stamp: Stamp) -> OSError | None:
         """Send a frame.  An error is returned: what the peer said before it left still waits to be read."""
@@ -90,14 +128,14 @@ class _Mesh:
                 done = sock.sendmsg(parts)
             if done == wanted:
                 return None
-            rest = memoryview(b"".join(parts))[done:]
-            while rest:
-                if not _ready(sock, select.POLLOUT, self._until):
-                    self._unsent[peer] = rest
+            self._unsent[peer] = memoryview(b"".join(parts))[done:]
+            while rest := self._unsent[peer]:
+                if not self._in_time(peer, select.POLLOUT):
                     raise self._silent(peer, stamp)
                 with contextlib.suppress(BlockingIOError):
-                    rest = rest[sock.send(rest) :]
+                    self._unsent[peer] = rest[sock.send(rest) :]
         except OSError as error:
+            self._unsent.pop(peer, None)
             return error
         return None
 
@@ -107,7 +145,7 @@ class _Mesh:
         while done < len(into) or not checked:
             try:
                 if not (count := 0 if done else self._soon(sock, into)):
-                    if not _ready(sock, select.POLLIN, self._until):
+                    if not self._in_time(peer, select.POLLIN):
                         raise self._silent(peer, stamp)
                     count = sock.recv_into(into[done:])
             except BlockingIOError:
@@ -136,32 +174,45 @@ class _Mesh:
     def _judge(self, peer: int, got: memoryview, done: int, stamp: Stamp) -> int:
         """How many of the `done` bytes are of the message waited for, whose header must fit.
 
-        A peer that says that it waits for somebody has the whole time of a round again; that word of it is taken out.
+        A peer's word that it waits for somebody, or that it has noted something, is taken out.
         """
         while done >= HEADER_BYTES:
             if is_expected(got[:HEADER_BYTES], peer, stamp, len(got) - HEADER_BYTES):
-                self._waits.pop(peer, None)
+                self._heard_out(peer)
                 break
             header = unpack(got[:HEADER_BYTES], peer, self.nodes)
             if header.kind is Kind.ABORT:
                 raise self._aborted(peer, header, bytes(got[HEADER_BYTES:done]))
-            if header.kind is not Kind.WAITS:
+            self._words[peer] = self._words.get(peer, 0) + 1
+            if self._words[peer] > _WORDS:
+                raise Desync(f"{self.nodes.name(peer)} says {_WORDS} things and sends nothing: run the same release")
+            if header.kind is Kind.WAITS:
+                self._hear_waiting(peer, header.position)
+            elif header.kind is Kind.NOTED:
+                self._noted[peer] = header.round
+                if header.position == stamp.position:  # it is what this node waits for
+                    self._heard_out(peer)
+                    break
+            else:
                 expect(header, peer, stamp, len(got) - HEADER_BYTES, self.nodes, self.node)
                 break
-            self._waits[peer] = header.position
-            self._begin()
             got[: done - HEADER_BYTES] = bytes(got[HEADER_BYTES:done])
             done -= HEADER_BYTES
         return done
+
+    def _heard_out(self, peer: int) -> None:
+        """A message has come: what the peer said before it is over."""
+        self._words.pop(peer, None)
+        self._waits.pop(peer, None)
 
     def _aborted(self, peer: int, header: Header, text: bytes) -> MaskedError:
         length = min(header.length, WORDS_LIMIT)
         return aborted(text[:length] + self._rest(peer, length - len(text)), peer, self.nodes)
 
     def _rest(self, peer: int, count: int) -> bytes:
-        """Up to `count` bytes, fewer where the connection ends."""
-        parts, sock = [], self._peers[peer]
-        while count > 0 and _ready(sock, select.POLLIN, self._until):
+        """Up to `count` bytes, fewer where the connection or the time ends."""
+        parts, sock = list[bytes](), self._peers[peer]
+        while count > 0 and (not parts or time.monotonic() < self._until) and _ready(sock, select.POLLIN, self._until):
             try:
                 part = sock.recv(min(count, 1 << 16))
             except OSError:
@@ -173,7 +224,7 @@ class _Mesh:
         return b"".join(parts)
 
     def _silent(self, peer: int, stamp: Stamp) -> PeerLost:
-        said = f", after it had said that it waits for {self._waits[peer]}" if peer in self._waits else ""
+        said = f", after it had said that it waits for {shown(self._waits[peer][-1])}" if peer in self._waits else ""
         how = f"was silent for {self._timeout:g} s in round {stamp.round}{said}"
         return PeerLost(f"{self.nodes.name(peer)} {how}", peer=peer)
 
@@ -193,7 +244,11 @@ class _Mesh:
                     expect(header, peer, stamp, 0, self.nodes, self.node)
             except MaskedError as error:
                 return error
-            self._rest(peer, header.length)
+            for start in range(0, header.length, 1 << 16):  # what it announces may be more than there is memory
+                if not self._rest(peer, min(1 << 16, header.length - start)):
+                    break
+            if time.monotonic() > self._until:
+                break
         return self._lost(peer, stamp)
 
     def close(self, reason: Told | None = None) -> None:
@@ -210,6 +265,8 @@ class _Mesh:
             heard = self._part(last, (_LAST_WORDS if reason else _FAREWELL) if listening else 0.0)
         finally:
             for sock in self._peers.values():
+                with contextlib.suppress(OSError):  # what is not read makes the kernel reset it, with our last words
+                    sock.recv(1 << 16, socket.MSG_DONTWAIT)
                 sock.close()
         if reason:
             return
@@ -298,18 +355,11 @@ class Tcp(_Mesh):
         for address in addresses:
             check_loopback(address)
         own = listener or listen(*addresses[node])
-        nodes, peers = Nodes(parties, tuple(names)), dict[int, socket.socket]()
         deadline = time.monotonic() + (timeout if starting is None else starting)
+        awaited, nodes = [*range(node + 1, parties), *range(parties, parties + clients)], Nodes(parties, tuple(names))
         try:
             check_here(own)
-            for other in range(node):
-                peers[other] = call(node, other, addresses[other], keys, deadline, nodes)
-            awaited = [*range(node + 1, parties), *range(parties, parties + clients)]
-            peers |= take_calls(node, own, keys, awaited, deadline, nodes)
-        except BaseException:
-            for sock in peers.values():
-                sock.close()
-            raise
+            peers = meet(node, dict(enumerate(addresses[:node])), own, awaited, keys, deadline, nodes)
         finally:
             own.close()
         return cls(node, parties, peers, timeout, names)
@@ -350,37 +400,34 @@ class Tcp(_Mesh):
         """Send and receive at once, whatever a socket is ready for."""
         self.frame_bytes += HEADER_BYTES * len(outgoing)
         poll, by_fd = select.poll(), {sock.fileno(): q for q, sock in self._peers.items() if q in outgoing}
-        to_send = {q: memoryview(b"".join(parts)) for q, parts in outgoing.items()}
+        to_send = self._unsent = {q: memoryview(b"".join(parts)) for q, parts in outgoing.items()}
         done, checked = dict.fromkeys(incoming, 0), dict.fromkeys(incoming, False)
         broken: list[int] = []
         for fd in by_fd:
             poll.register(fd, select.POLLIN | select.POLLOUT)
         active = set(by_fd)
-        try:
-            while active:
-                ready = poll.poll(_milliseconds(self._until))
-                if not ready:
+        while active:
+            if not (ready := poll.poll(_milliseconds(self._next_word()))):
+                if self._told:
                     raise self._silent(min(by_fd[fd] for fd in active), stamp)
-                for fd, events in ready:
-                    q = by_fd[fd]
-                    if events & select.POLLOUT and to_send[q] and not self._push(q, to_send):
-                        broken.append(q)
-                    if events & ~select.POLLOUT and done[q] < len(incoming[q]):
-                        done[q] += self._pull(q, incoming[q][done[q] :], stamp)
-                    if not checked[q] and done[q] >= HEADER_BYTES:
-                        done[q] = self._judge(q, incoming[q], done[q], stamp)
-                        checked[q] = done[q] >= HEADER_BYTES
-                    sending, receiving = bool(to_send[q]), done[q] < len(incoming[q])
-                    if not sending and not receiving:
-                        poll.unregister(fd)
-                        active.discard(fd)
-                    else:
-                        poll.modify(fd, select.POLLOUT * sending | select.POLLIN * receiving)
-            if broken:
-                raise self._broken(broken[0], stamp)
-        except MaskedError:
-            self._unsent = to_send
-            raise
+                self._tell_waiting(self.nodes.name(min(by_fd[fd] for fd in active)))
+            for fd, events in ready:
+                q = by_fd[fd]
+                if events & select.POLLOUT and to_send[q] and not self._push(q, to_send):
+                    broken.append(q)
+                if events & ~select.POLLOUT and done[q] < len(incoming[q]):
+                    done[q] += self._pull(q, incoming[q][done[q] :], stamp)
+                if not checked[q] and done[q] >= HEADER_BYTES:
+                    done[q] = self._judge(q, incoming[q], done[q], stamp)
+                    checked[q] = done[q] >= HEADER_BYTES
+                sending, receiving = bool(to_send[q]), done[q] < len(incoming[q])
+                if not sending and not receiving:
+                    poll.unregister(fd)
+                    active.discard(fd)
+                else:
+                    poll.modify(fd, select.POLLOUT * sending | select.POLLIN * receiving)
+        if broken:
+            raise self._broken(broken[0], stamp)
 
     def _push(self, peer: int, to_send: dict[int, memoryview]) -> bool:
         """Send what the socket takes; false where it takes nothing any more."""
@@ -420,6 +467,12 @@ class Tcp(_Mesh):
         self._receive(node, row.data, self._client_stamp(node, "up", what))
         return row[None, HEADER_BYTES:]
 
+    def await_noted(self, node: int, done: int) -> None:
+        """Wait until a client says so; it may have said it before what it sent last."""
+        self._begin()
+        while self._noted.get(node, 0) < done:
+            self._receive(node, memoryview(bytearray(HEADER_BYTES)), noted_stamp(done))
+
     def _client_stamp(self, node: int, way: str, what: str) -> Stamp:
         """The count-th message of this link in this direction; its position is what it carries."""
         count = self._client_rounds[node, way] = self._client_rounds.get((node, way), 0) + 1
@@ -445,14 +498,7 @@ class TcpClient(_Mesh):
         if node < parties:
             raise ConfigError(f"clients of {parties} parties have numbers from {parties}, not {node}")
         check_timeout(timeout)
-        nodes, peers = Nodes(parties, tuple(names)), dict[int, socket.socket]()
-        try:
-            for party, address in enumerate(addresses):
-                peers[party] = call(node, party, address, keys, deadline, nodes)
-        except BaseException:
-            for sock in peers.values():
-                sock.close()
-            raise
+        peers = meet(node, dict(enumerate(addresses)), None, (), keys, deadline, Nodes(parties, tuple(names)))
         return cls(node, parties, peers, timeout, names)
 
     def send(self, payloads: np.ndarray, what: str) -> None:
@@ -474,6 +520,13 @@ class TcpClient(_Mesh):
         for party in range(self.parties):
             self._receive(party, memoryview(rows[party]), stamp)
         return np.ascontiguousarray(rows[:, HEADER_BYTES:])
+
+    def say_noted(self, done: int) -> None:
+        """To all parties."""
+        self._begin()
+        for party in self._peers:
+            if self._send(party, [pack(Kind.NOTED, self.node, stamp := noted_stamp(done), 0)], stamp) is not None:
+                raise self._broken(party, stamp)
 
 
 def _ready(sock: socket.socket, events: int, until: float) -> bool:

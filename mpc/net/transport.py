@@ -55,6 +55,9 @@ class Transport(Protocol):
     def receive_from_client(self, node: int, what: str, count: int) -> np.ndarray:
         """Receive (1, count) bytes from a client."""
 
+    def await_noted(self, node: int, done: int) -> None:
+        """Between two rounds, wait until a client says that its notes are on its disk up to decision `done`."""
+
     def say_waiting(self, whom: str) -> None:
         """Between two rounds, tell the peers that this party waits for somebody who is none of them."""
 

@@ -37,8 +37,18 @@ def measure(parties: int, repeats: int) -> dict[tuple[str, int], dict[str, Any]]
     return {(row["op"], int(row["size"])): row for row in rows if row.get("microseconds") is not None}
 
 
+def there() -> bool:
+    """Whether its environment has been made."""
+    return _PYTHON.is_file()
+
+
 def _rows(script: str, *words: str) -> list[dict[str, Any]]:
-    command = [str(_PYTHON), str(_ROOT / "scripts" / script), *words, "--json", "-"]
+    return rows_of(str(_PYTHON), script, *words, "--json", "-")
+
+
+def rows_of(python: str, script: str, *words: str) -> list[dict[str, Any]]:
+    """What a script of `scripts/` prints as JSON; empty where it could not run."""
+    command = [python, str(_ROOT / "scripts" / script), *words]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=_SECONDS)
         rows: list[dict[str, Any]] = json.loads(done.stdout)

@@ -76,7 +76,11 @@ def measure(options: argparse.Namespace) -> tuple[list[Row], str, list[PeerRow]]
         for transport in ("memory", "tcp", "gloo"):
             say(f"N = {parties}, {transport}: {len(chosen)} operations")
             run = _memory(chosen, parties, repeats) if transport == "memory" else None
-            run = run if run is not None else _processes(chosen, parties, transport, repeats, options.quick)
+            run = (
+                run
+                if run is not None
+                else time_in_processes(chosen, parties, transport, repeats, *["--quick"] * options.quick)
+            )
             rows += [replace(row, offline_microseconds=dealing.get((row.op, row.size))) for row in run]
         if not note and not options.no_peer:
             say(f"N = {parties}, CrypTen")
@@ -110,16 +114,17 @@ def _memory(chosen: list[Case], parties: int, repeats: int) -> list[Row]:
     return rows
 
 
-def _processes(chosen: list[Case], parties: int, transport: str, repeats: int, quick: bool) -> list[Row]:
+def time_in_processes(chosen: list[Case], parties: int, transport: str, repeats: int, *table: str) -> list[Row]:
+    """A process for each party, on material dealt beforehand.  table: words that choose the party's table of cases."""
     lines: list[str] = []
     with scratch_folder() as scratch:
         steps = repeats + WARM_UPS
-        for case in chosen:
+        for case in (case for case in chosen if case.rounds):
             deal(plan_case(case, parties), steps, scratch / case.name.replace("/", "-"), block_steps=steps)
         os.sync()  # or the kernel writes the material back while the parties are timed
         command = [sys.executable, "-m", "protocols.bench.party", "--material", str(scratch), "--repeats", str(repeats)]
         launch(
-            [*command, *["--quick"] * quick], parties, transport=transport,
+            [*command, *table], parties, transport=transport,
             output=lambda name, line: lines.append(line) if name == "party 0" else None,
         )  # fmt: skip
     return [Row(**row) for row in json.loads(lines[-1])]

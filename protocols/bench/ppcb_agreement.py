@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from bandits.data import DataError, load
 from bandits.linear import LinearBandit
 from mpc.errors import ConfigError
 
+from ..ppcb.data_options import add_data, check_data, environment_of
 from ..ppcb.run import Bandit, Run, episodes_of
 from ..ppcb.settings import Division, Settings
 from ..run.exits import exit_codes
@@ -32,8 +32,7 @@ def main() -> None:
     """Run, compare, print."""
     parser = argparse.ArgumentParser(prog="scripts/agreement", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
-    parser.add_argument("--data", default="digits", help="digits, mnist or synthetic (digits)")
-    parser.add_argument("--data-dir", type=Path, help="the folder with MNIST's files")
+    add_data(parser)
     parser.add_argument("--steps", type=int, default=2000, help="length of each run (2000)")
     parser.add_argument("--seeds", type=int, default=20, help="runs, seeded 1, 2, ... (20)")
     parser.add_argument("--parties", type=int, default=3, help="computing parties (3)")
@@ -41,8 +40,9 @@ def main() -> None:
     parser.add_argument("--state-bits", type=int, default=20, help="fraction bits of the regressions, at least (20)")
     parser.add_argument("--refresh", type=int, help="decisions between refreshes (as often as it takes; 0: never)")
     parser.add_argument("--json", type=Path, help="write the document to this file as well")
+    parser.set_defaults(arms=10, dim=_DIM)
     options = parser.parse_args()
-    with exit_codes(DataError, place="name another file with --json"):
+    with exit_codes(place="name another file with --json"):
         _check(options)
         if options.json is not None:  # before the run: it may take an hour
             options.json.parent.mkdir(parents=True, exist_ok=True)
@@ -57,6 +57,7 @@ def main() -> None:
 
 
 def _check(options: argparse.Namespace) -> None:
+    check_data(options)
     for name, least in (("steps", 1), ("seeds", 1), ("parties", 2)):
         if (given := getattr(options, name)) < least:
             raise ConfigError(f"--{name} is at least {least}, not {given}")
@@ -66,7 +67,7 @@ def _check(options: argparse.Namespace) -> None:
 
 def compare(options: argparse.Namespace) -> dict[str, Any]:
     """One document; `disagreements` counts first differences where scores were not close."""
-    environment = load(options.data, arms=10, dim=_DIM, data=options.data_dir)
+    environment = environment_of(options)
     settings = Settings(
         arms=10, dim=_DIM, replicas=options.seeds, division=Division(options.reciprocal), state_bits=options.state_bits,
         refresh=options.refresh, steps=max(options.steps, 1 << 16),

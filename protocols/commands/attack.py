@@ -6,7 +6,8 @@ Exit code 1 says that an attack found more than is stated.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,23 @@ from ..run.folder import PICTURES, check_picture
 from ..run.options import natural
 from .answer import add_json
 
+_KINDS = {
+    "helba": "attack_helba",
+    "linucb-ds": "attack_linucb",
+    "spectralucb-ds": "attack_linucb",
+    "membership": "attack_membership",
+    "samba": "attack_samba",
+}
+"""What is attacked, and the module beside this one that adds it with `add_kind`."""
 
-def register(commands: Any, kinds: Iterable[Callable[[Any], None]]) -> None:
-    """Add `attack`.  kinds: each adds its own with `add_kind`."""
+
+def register(commands: Any, words: Sequence[str]) -> None:
+    """Add `attack`; words: what follows it."""
     attack = commands.add_parser("attack", help="attack a bandit with what its participants see")
     group = attack.add_subparsers(dest="kind", metavar="KIND", required=True)
-    for kind in kinds:
-        kind(group)
+    named = _KINDS.get(words[0]) if words else None
+    for module in dict.fromkeys(_KINDS.values()) if named is None else [named]:
+        import_module(f".{module}", __package__).register(group)
 
 
 def add_kind(

@@ -15,11 +15,11 @@ from bandits.attacks import Attack, Row, attack_at_checkpoints
 from bandits.attacks.advantage import CONFIDENCE
 from bandits.attacks.sequence import ANYWHERE, ONE_ARM, REPLAY
 from bandits.attacks.shadow import ARMS, STATE, WEIGHTS
-from bandits.environments import DATA_SETS
 from bandits.privacy import eta_per_step
 from mpc.errors import ConfigError
 from mpc.tables import plain
 
+from ..ppcb.data_options import add_data, check_data, environment_of
 from ..run.progress import Progress
 from .answer import answer
 from .attack import add_kind
@@ -71,23 +71,31 @@ def register(group: Any) -> None:
         mistakes=ValueError, picture="advantage against steps",
     )  # fmt: skip
     parser.add_argument("--attack", default=_ALL, help=f"{_NAMES} ({_ALL})")
-    parser.add_argument("--data", default="digits", help=f"{', '.join(DATA_SETS)} (digits)")
-    parser.add_argument("--data-dir", type=Path, help="the folder with the files of a data set that is not built in")
+    add_data(parser)
     parser.add_argument("--arms", type=int, default=10, help="how many arms (10)")
     parser.add_argument("--dim", type=int, default=20, help="dimensions of a context (20)")
     parser.add_argument("--eps", type=float, default=0.1, help="how often to explore (0.1)")
     parser.add_argument("--steps", type=int, default=1200, help="contexts that the bandit learns from (1200)")
+    parser.add_argument(
+        "--hold-out", choices=["rows", "test"], default="rows",
+        help="who was not met: rows of the data that are not played, or MNIST's test file, for --attack yeom (rows)",
+    )  # fmt: skip
     parser.add_argument("--checkpoints", type=int, default=4, help="how often to attack on the way (4)")
 
 
 def _attack(options: argparse.Namespace) -> None:
-    from bandits.data import DataError, load  # scikit-learn takes a second to import
-
     chosen = _chosen(options.attack)
-    try:
-        environment = load(options.data, arms=options.arms, dim=options.dim, data=options.data_dir)
-    except DataError as error:
-        raise ConfigError(str(error)) from error
+    check_data(options)
+    held_out = options.hold_out == "test"
+    if held_out and chosen != [Attack.YEOM]:
+        raise ConfigError(
+            "--hold-out test is for --attack yeom: the others need targets among the rows that are played"
+        )
+    environment = environment_of(options, held_out=held_out)
+    if not environment.drawn:
+        raise ConfigError(
+            f"{options.data} pays real numbers: attacks count rewards of 0 and 1, so give it a column label"
+        )
     rows = []
     for attack in chosen:
         progress = Progress(options.steps, f"{attack.value}: step")

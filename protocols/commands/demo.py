@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ _TREATMENTS = ("aspirin", "bisoprolol", "candesartan", "diltiazem", "enalapril")
 _BOUND = 1000.0
 
 
-def register(commands: Any) -> None:
+def register(commands: Any, _: Sequence[str]) -> None:
     """Add `demo`."""
     demo = commands.add_parser("demo", help="three parties in three processes, and what each learned")
     demo.add_argument("--parties", type=int, default=3, help="how many clinics (3)")

@@ -1,9 +1,10 @@
-"""`masked offline plan|deal|inspect` and `masked dealer`: material for the online phase."""
+"""`masked offline plan|deal|inspect`: material for the online phase."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,16 +13,15 @@ from mpc.errors import ConfigError
 from offline import Plan, deal, inspect
 
 from ..bench.measure import plan_case
-from ..run.dealer_process import serve_from_environment
 from ..run.options import add_problem, check_parties, planned
 from ..run.plan_command import add_plan, table
 from ..run.progress import Progress
 from .operation import add_size, chosen, epilog, names
-from .programs import SYSTEMS
+from .programs import systems
 
 
-def register(commands: Any) -> None:
-    """Add `offline` and `dealer`."""
+def register(commands: Any, words: Sequence[str]) -> None:
+    """Add `offline`; words: what follows it."""
     offline = commands.add_parser("offline", help="plan, deal and inspect correlated randomness")
     actions = offline.add_subparsers(dest="action", metavar="ACTION", required=True)
 
@@ -30,7 +30,7 @@ def register(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
     programs = plan.add_subparsers(dest="program", metavar="PROGRAM", required=True)
-    for system in SYSTEMS:
+    for system in systems(words[1:]):
         add_plan(
             programs, system.name, partial(planned, system), add=partial(add_problem, system), summary=system.summary
         )
@@ -48,15 +48,6 @@ def register(commands: Any) -> None:
     look = actions.add_parser("inspect", help="say what a store is and what is left in it")
     look.add_argument("store", type=Path, help="a party's directory")
     look.set_defaults(run=_inspect)
-
-    dealer = commands.add_parser("dealer", help="serve material to launched parties (started by 'masked launch')")
-    dealer.add_argument("plan", type=Path, help="a plan's file")
-    dealer.add_argument("--steps", type=int, required=True, help="how many steps of it to deal")
-    dealer.add_argument("--coins", type=Path, help=argparse.SUPPRESS)
-    dealer.add_argument("--first", type=int, default=0, help=argparse.SUPPRESS)
-    dealer.add_argument("--report", type=Path, help=argparse.SUPPRESS)
-    dealer.add_argument("--listener", type=int, required=True, help=argparse.SUPPRESS)
-    dealer.set_defaults(run=_serve)
 
 
 def _planned(operation: str, options: argparse.Namespace) -> Plan:
@@ -83,13 +74,6 @@ def _deal(options: argparse.Namespace) -> None:
         size = sum(file.stat().st_size for file in home.iterdir())
         print(f"  {home}  {size:,} bytes")
     print("hand each party its own directory over a secure channel, and delete it here")
-
-
-def _serve(options: argparse.Namespace) -> None:
-    serve_from_environment(
-        Plan.load(options.plan), options.steps, options.listener, coins=options.coins, first=options.first,
-        report=options.report,
-    )  # fmt: skip
 
 
 def _inspect(options: argparse.Namespace) -> None:

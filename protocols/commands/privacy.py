@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from bandits.privacy import advanced, basic, eps_for, eta_bound, eta_per_step
@@ -27,7 +28,7 @@ _COLUMNS = (("", "s"), ("epsilon", ">"), ("delta", "g"), ("", "s"))
 _VOID = 20.0  # an epsilon beyond this rules nothing out in practice
 
 
-def register(commands: Any) -> None:
+def register(commands: Any, _: Sequence[str]) -> None:
     """Add `privacy`."""
     parser = commands.add_parser("privacy", help="the differential privacy of the pulled arms, stated and audited")
     parser.add_argument("--arms", type=int, default=10, help="how many arms (10)")

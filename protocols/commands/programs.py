@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 from argparse import RawDescriptionHelpFormatter
+from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
-from ..helba.command import Helba
-from ..linucb_ds.command import LinUCBDS, SpectralUCBDS
-from ..ppcb.command import PPCB
 from ..run.options import System
 from ..run.options import register as register_system
-from ..samba.command import Samba
 from . import operation
 
-SYSTEMS: tuple[System, ...] = (PPCB(), LinUCBDS(), SpectralUCBDS(), Samba(), Helba())
+_SYSTEMS = {
+    "ppcb": ("ppcb", "PPCB"),
+    "linucb-ds": ("linucb_ds", "LinUCBDS"),
+    "spectralucb-ds": ("linucb_ds", "SpectralUCBDS"),
+    "samba": ("samba", "Samba"),
+    "helba": ("helba", "Helba"),
+}
 
 
-def register(commands: Any) -> None:
-    """Add `run` and `launch` with their programs."""
+def systems(words: Sequence[str]) -> list[System]:
+    """The one that the first word names, none where it names an operation, else all: each takes a moment to load."""
+    named = list(words[:1])
+    chosen = named if _SYSTEMS.keys() & named else [] if {*operation.names()} & {*named} else _SYSTEMS
+    found = (_SYSTEMS[name] for name in chosen)
+    return [getattr(import_module(f"protocols.{folder}.command"), kind)() for folder, kind in found]
+
+
+def register(commands: Any, words: Sequence[str]) -> None:
+    """Add `run` and `launch` with their programs; words: what follows either."""
     run, launch = (
         commands.add_parser(
             name, help=what, epilog=operation.epilog(), formatter_class=RawDescriptionHelpFormatter
@@ -27,6 +39,6 @@ def register(commands: Any) -> None:
             ("launch", "run a program, a process for each party"),
         )
     )
-    for system in SYSTEMS:
+    for system in systems(words):
         register_system(system, run, launch)
     operation.register(run, launch)

@@ -14,10 +14,12 @@ from . import helba, linucb, ppcb, samba
 from .making import make_figures
 
 _SETS = {one.name: one for one in (ppcb.FIGURE_SET, linucb.FIGURE_SET, samba.FIGURE_SET, helba.FIGURE_SET)}
+_FEWEST_STEPS = 12
 _EXAMPLES = """examples:
   scripts/figures ppcb --quick                              every figure and table, small, on digits
   scripts/figures ppcb --fig 1 7 --data-dir DIR --jobs 2    two of them in full: MNIST, 60,000 steps, 10 runs
-  scripts/figures ppcb --table 1
+  scripts/figures ppcb --fig 1 --twin --data-dir DIR        figure 1 in minutes, by the plaintext twin
+  scripts/figures ppcb --table 1 step
   scripts/figures linucb --data-dir DIR                     figures 6 and 7 of LinUCB-DS, on MovieLens
   scripts/figures samba --data-dir DIR --fig c              reward of SAMBA's policies on MovieLens and Jester
   scripts/figures helba --fig 1 updates                     regret in the paper's problem; updates up to T = 10,000
@@ -34,14 +36,19 @@ def main() -> None:
     numbers = "figures: 1 to 8, of linucb 6 and 7, of samba a to d, of helba 1, batches, updates, time (all)"
     known = dict.fromkeys((*ppcb.FIGURES, *samba.FIGURES, *helba.FIGURES))
     parser.add_argument("--fig", nargs="+", choices=list(known), default=[], metavar="N", help=numbers)
-    parser.add_argument("--table", nargs="+", choices=["1"], default=[], metavar="N", help="tables: 1")
+    parser.add_argument(
+        "--table", nargs="+", choices=["1", "step"], default=[], metavar="N", help="tables: 1, of ppcb step"
+    )
+    parser.add_argument(
+        "--twin", action="store_const", const=True, help="ppcb's figure 1 by the plaintext twin: minutes"
+    )
     parser.add_argument("--quick", action="store_true", help="small sizes, few runs: does it run, not what comes out")
     parser.add_argument("--data", help="digits, mnist or synthetic (mnist; with --quick digits)")
     parser.add_argument("--data-dir", type=Path, help="the folder with MNIST's, MovieLens's or Jester's files")
     parser.add_argument(
         "--steps", type=int, help="length of a run (60,000, samba 10,000, helba 130; with --quick 120 or 12)"
     )
-    parser.add_argument("--runs", type=int, help="runs to average over (10, samba 20, helba 25; with --quick 2)")
+    parser.add_argument("--runs", type=int, help="runs to average over (as the paper; with --quick 2)")
     parser.add_argument("--out", type=Path, help="where CSV and PNG go (runs/figures, with --quick below quick)")
     parser.add_argument("--jobs", type=int, default=1, help="processes to work in (1)")
     parser.add_argument("--unit", help=argparse.SUPPRESS)  # make this one only, for a job of another process,
@@ -54,7 +61,7 @@ def main() -> None:
 
 def _check(options: argparse.Namespace) -> None:
     """Refuse numbers that no figure can be made of."""
-    for name, least in (("steps", ppcb.FEWEST_STEPS), ("runs", 1), ("jobs", 1)):
+    for name, least in (("steps", _FEWEST_STEPS), ("runs", 1), ("jobs", 1)):
         given = getattr(options, name)
         if given is not None and given < least:
             raise ConfigError(f"--{name} is at least {least}, not {given}")

@@ -29,7 +29,8 @@ from ..helba.run import Encrypted
 from ..helba.settings import Settings
 from ..run.simulate import simulate
 from .helba_plots import draw
-from .making import Figure, FigureSet, Size
+from .making import Figure, FigureSet
+from .size import Size
 from .units import Rows, Unit
 
 Policies = dict[str, Callable[[], Policy]]

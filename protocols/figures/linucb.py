@@ -27,7 +27,8 @@ from ..linucb_ds.problems import NEIGHBOURS, made_up
 from ..published.drive import STEPS, SUM
 from ..run.simulate import simulate
 from .linucb_plots import draw
-from .making import Figure, FigureSet, Size
+from .making import Figure, FigureSet
+from .size import Size
 from .units import Rows, Unit
 
 _DIM, _ARMS, _PULLS = 5, 10, 100  # of the base case

@@ -15,37 +15,22 @@ from typing import Any, NamedTuple
 from mpc.errors import ConfigError
 
 from ..run.exits import say
+from .size import Size
 from .units import Rows, Unit, collect, keeping, make, write_csv
 
 _PASSED_ON = ("data", "data_dir", "steps", "runs")  # to processes that make one unit
 
 
-@dataclass(frozen=True)
-class Size:
-    """How much.  folder: of data sets, or None for what stands in for them where it is about whether it runs.
-
-    steps: length of a run.  data: which data set, where there is a choice.  keep: for checkpoints of long runs.
-    """
-
-    folder: Path | None
-    steps: int = 0
-    runs: int = 0
-    quick: bool = False
-    data: str = ""
-    keep: Path = Path()
-
-    @property
-    def bits(self) -> int:
-        """Of Paillier's keys."""
-        return 256 if self.quick else 2048
-
-
 class Figure(NamedTuple):
-    """stem: its name in files.  units: what it is made of.  folder: why it needs --data-dir, if it does."""
+    """stem: its name in files.  units: what it is made of.  folder: why it needs --data-dir, if it does.
+
+    runs: to average over where nothing is said, in full, if not as the others.
+    """
 
     stem: str
     units: Callable[[Size], Iterator[Unit]]
     folder: str = ""
+    runs: int | None = None
 
 
 @dataclass(frozen=True)
@@ -69,12 +54,11 @@ class FigureSet:
 def make_figures(system: FigureSet, given: argparse.Namespace) -> None:
     """What `scripts/figures` does; where one unit is named, that alone."""
     wanted = _wanted(system, given)
-    usual = {name: getattr(given, name) for name in system.usual}
-    usual = {name: system.usual[name][given.quick] if said is None else said for name, said in usual.items()}
     out = given.out or Path("runs/figures") / ("quick" if given.quick else ".")
-    kept = given.kept or keeping(out) / "-".join([system.name, *map(str, usual.values()), *["quick"] * given.quick])
-    size = Size(given.data_dir, quick=given.quick, keep=kept / "checkpoints", **usual)
     for figure in wanted:
+        usual = _sizes(system, figure, given)
+        kept = given.kept or keeping(out) / "-".join([system.name, *map(str, usual.values()), *["quick"] * given.quick])
+        size = Size(given.data_dir, quick=given.quick, keep=kept / "checkpoints", **usual)
         units, stem = system.units(figure, size), system.figures[figure].stem
         if given.unit:
             make(next(unit for unit in units if unit.name == given.unit), kept / figure)
@@ -84,8 +68,18 @@ def make_figures(system: FigureSet, given: argparse.Namespace) -> None:
         rows = collect(units, kept / figure, jobs=given.jobs, command=command)
         place = out / f"{system.name}-{stem}"
         write_csv(rows, Path(f"{place}.csv"))
-        system.draw(figure, rows, Path(f"{place}.png"))
-        print(f"{place}.csv\n{place}.png", flush=True)
+        for kind in ("png", "svg"):
+            system.draw(figure, rows, Path(f"{place}.{kind}"))
+        print(f"{place}.csv\n{place}.png\n{place}.svg", flush=True)
+
+
+def _sizes(system: FigureSet, figure: str, given: argparse.Namespace) -> dict[str, Any]:
+    """Data, steps and runs as they were said, or as they are usual."""
+    usual = {name: ends[given.quick] for name, ends in system.usual.items()}
+    if (runs := system.figures[figure].runs) is not None and not given.quick:
+        usual["runs"] = runs
+    said = {name: getattr(given, name) for name in usual}
+    return {name: usual[name] if value is None else value for name, value in said.items()}
 
 
 def _wanted(system: FigureSet, given: argparse.Namespace) -> list[str]:
@@ -105,4 +99,5 @@ def _command(name: str, figure: str, given: argparse.Namespace) -> list[str]:
     which = ["--table", figure.removeprefix("table")] if figure.startswith("table") else ["--fig", figure]
     said = [(f"--{option.replace('_', '-')}", getattr(given, option)) for option in _PASSED_ON]
     words = [word for option, value in said if value is not None for word in (option, str(value))]
-    return [sys.executable, "-m", "protocols.figures", name, *which, *words, *["--quick"] * given.quick]
+    flags = [f"--{flag}" for flag in ("quick", "twin") if getattr(given, flag)]
+    return [sys.executable, "-m", "protocols.figures", name, *which, *words, *flags]

@@ -26,12 +26,27 @@ def draw(figure: str, rows: Rows, path: Path) -> None:
 
 
 def _one(axes: Axes, rows: Rows) -> None:
+    secure = [row for row in rows if row.get("reward") is not None]
     for eps in sorted(each(rows, "eps")):
-        some = of(rows, eps=eps)
-        band(axes, some, "step", "reward", f"eps = {eps:g}")
-        mean_line(axes, some, "step", "twin_reward", None, ":", color="black", linewidth=0.8)
-    axes.plot([], [], ":", color="black", label="plaintext twin")
+        if secure:
+            band(axes, of(secure, eps=eps), "step", "reward", f"eps = {eps:g}")
+            mean_line(axes, of(rows, eps=eps), "step", "twin_reward", None, ":", color="black", linewidth=1.2)
+        else:
+            band(axes, of(rows, eps=eps), "step", "twin_reward", f"eps = {eps:g}, plaintext twin")
+    if secure:
+        axes.plot([], [], ":", color="black", label="plaintext twin")
     axes.set(xlabel="step", ylabel="average reward so far", xscale="log")
+
+
+def _two(axes: Axes, rows: Rows) -> None:
+    _against_eta("steps", "T = {:,}", axes, rows)
+    arms = rows[0]["arms"]
+    sharper = axes.secondary_xaxis(
+        "top", functions=(lambda eta: np.log(np.maximum(np.exp(eta) - arms + 1.0, 1e-9)),
+                          lambda eta: np.log(np.exp(eta) + arms - 1.0))
+    )  # fmt: skip
+    sharper.set_xlabel("the sharper eta, log(A / eps - A + 1)", fontsize=SMALL)
+    sharper.set_xticks([1, 2, 4, 6, 8])
 
 
 def _against_eta(by: str, label: str, axes: Axes, rows: Rows) -> None:
@@ -41,40 +56,38 @@ def _against_eta(by: str, label: str, axes: Axes, rows: Rows) -> None:
         band(axes, finite, "eta", "reward", label.format(one), marker="o", markersize=3)
         greedy = np.mean([row["reward"] for row in of(some, eta="inf")])
         axes.axhline(float(greedy), linestyle="--", linewidth=0.8, color=axes.lines[-1].get_color())
-    axes.set(xlabel="eta of a step (dashed: no exploration, eta infinite)", ylabel="average reward")
+    axes.set(xlabel="eta = log(A / eps) of a step (dashed: no exploration, eta infinite)", ylabel="average reward")
 
 
 def _three(axes: Axes, rows: Rows) -> None:
     lines(axes, rows, "parties", "arms", "milliseconds", "N = {}")
-    axes.set(xlabel="arms", ylabel="ms a step", xscale="log", yscale="log")
+    axes.set(xlabel="arms", ylabel="ms a step", ylim=(0, None))
 
 
 def _four(axes: Axes, rows: Rows) -> None:
-    some = sorted(rows, key=lambda row: int(row["parties"]))
-    axes.plot([row["parties"] for row in some], [row["milliseconds"] for row in some], "o-", label="10 arms")
+    lines(axes, rows, "arms", "parties", "milliseconds", "{} arms")
     axes.set(xlabel="parties", ylabel="ms a step", ylim=(0, None))
 
 
 def _six(axes: Axes, rows: Rows) -> None:
-    steps, middle, low, high = (
-        np.array([float(row[name]) for row in rows]) for name in ("step", "advantage", "lower", "upper")
-    )
-    axes.errorbar(steps, middle, [middle - low, high - middle], fmt="o-", markersize=3, capsize=2, label="Yeom et al.")
+    for number, eps in enumerate(sorted(each(rows, "eps"))):
+        for column, style, name in (
+            ("advantage_same_samples", "-", "as in the paper"),
+            ("advantage", ":", "counted apart"),
+        ):
+            percent = [{**row, column: 100.0 * row[column]} for row in of(rows, eps=eps)]
+            mean_line(
+                axes, percent, "step", column, f"eps = {eps:g}, {name}", style, color=f"C{number}", marker="o",
+                markersize=3,
+            )  # fmt: skip
     axes.axhline(0.0, color="black", linewidth=0.6)
-    axes.set(xlabel="step of the checkpoint", ylabel="advantage, TPR - FPR")
+    axes.set(xlabel="step of the checkpoint", ylabel="advantage, %", xscale="log")
 
 
 def _seven(axes: Axes, rows: Rows) -> None:
     for truncation in sorted(each(rows, "truncation")):
-        band(
-            axes,
-            of(rows, truncation=truncation),
-            "bits",
-            "reward",
-            f"{truncation} truncation",
-            marker="o",
-            markersize=3,
-        )
+        some = of(rows, truncation=truncation)
+        band(axes, some, "bits", "reward", f"{truncation} truncation", marker="o", markersize=3)
     _twin(axes, rows, "bits", "fraction bits")
 
 
@@ -88,22 +101,38 @@ def _twin(axes: Axes, rows: Rows, by: str, name: str) -> None:
     axes.set(xlabel=name, ylabel="average reward")
 
 
-def _table(axes: Axes, rows: Rows) -> None:
-    axes.axis("off")
-    names = list(rows[0])
-    table = axes.table([[f"{v:,.0f}" if isinstance(v, float) else str(v) for v in row.values()] for row in rows],
-                       colLabels=names, loc="center")  # fmt: skip
-    table.scale(1.0, 1.6)
+def _slower(axes: Axes, rows: Rows) -> None:
+    """Table 1 as bars: times slower than plain PyTorch."""
+    names = [f"{row['operation']}\n{row['as']}" for row in rows]
+    place = np.arange(len(rows))
+    sides = [("times_slower", "here"), ("paper_times_slower", "the paper")]
+    if all(row["crypten_times_slower"] for row in rows):
+        sides.append(("crypten_times_slower", "CrypTen 0.4.1"))
+    for number, (column, name) in enumerate(sides):
+        axes.bar(place + 0.27 * (number - 1), [row[column] for row in rows], 0.25, label=name)
+    axes.set_xticks(place, names, fontsize=SMALL - 1)
+    axes.set(ylabel="times slower than plain PyTorch", yscale="log")
+
+
+def _steps(axes: Axes, rows: Rows) -> None:
+    """Rounds of a step as bars."""
+    names = [f"{row['variant']}\nN = {row['parties']}" for row in rows]
+    axes.bar(names, [row["rounds"] for row in rows])
+    for place, row in enumerate(rows):
+        axes.annotate(f"{row['rounds']:g} rounds, {row['bytes'] / 1e3:.1f} kB", (place, row["rounds"]), ha="center",
+                      va="bottom", fontsize=SMALL)  # fmt: skip
+    axes.set(ylabel="rounds of a step")
 
 
 _DRAWERS: dict[str, tuple[str, Callable[[Axes, Rows], None]]] = {
     "1": ("Figure 1: reward over time for four eps", _one),
-    "2": ("Figure 2: reward against privacy, for three lengths of a run", partial(_against_eta, "steps", "T = {:,}")),
+    "2": ("Figure 2: reward against privacy, for three lengths of a run", _two),
     "3": ("Figure 3: time of a step against arms", _three),
     "4": ("Figure 4: time of a step against parties", _four),
     "5": ("Figure 5: reward against privacy, for several numbers of arms", partial(_against_eta, "arms", "{} arms")),
-    "6": ("Figure 6: membership inference during training, 95 % intervals", _six),
+    "6": ("Figure 6: membership inference during training", _six),
     "7": ("Figure 7: reward against fraction bits, two truncations", _seven),
     "8": ("Figure 8: reward against Newton iterations of the reciprocal", _eight),
-    "table1": ("Table 1: a step, published and recast", _table),
+    "table1": ("Table 1: operations, two parties, 100 arms", _slower),
+    "tablestep": ("A step, published and recast", _steps),
 }

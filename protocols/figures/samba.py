@@ -2,7 +2,8 @@
 
 a  time of a run against N for six policies     in the clear, as published (in one process; launched), on shares
 b  time of a step against K for six policies    in the clear, as published (in one process), on shares
-c  cumulative reward against N, two data sets   in the clear, after agreement with both protocols
+c  cumulative reward against N, two data sets,  in the clear, after agreement with both protocols
+   with means as the text has them, and as the arm files of its authors
 d  share of each participant's computing time   as published
 
 On shares: two computing parties, a process for all owners, and DC, on material dealt beforehand.  The paper's own pages
@@ -17,8 +18,7 @@ from enum import Enum
 
 import numpy as np
 
-from bandits.samba import NAMES, BernoulliArms, Policy, SambaError, SeededCoins, Seeds, by_name, play
-from bandits.samba.environments import jester_means, movielens_means
+from bandits.samba import NAMES, BernoulliArms, Policy, SeededCoins, Seeds, by_name, play
 from mpc.errors import ConfigError
 
 from ..bench import samba_mpc
@@ -27,15 +27,18 @@ from ..bench.samba_mpc import even_arms
 from ..run.simulate import simulate
 from ..samba.classic.messages import Spec
 from ..samba.classic.run import ClassicRun, play_classic
+from ..samba.data_arms import Means, Ratings, rated
 from ..samba.mpc.run import Federation
 from ..samba.mpc.settings import Settings
-from .making import Figure, FigureSet, Size
+from .making import Figure, FigureSet
 from .samba_plots import draw
+from .size import Size
 from .units import Rows, Unit
 
 FIGURES = ("a", "b", "c", "d")
 ARMS = 10
 _POINTS = 12  # of a reward curve
+_RUNS = 10  # of a unit
 _TRIES = 3  # of what one process does: the quickest counts
 
 
@@ -49,11 +52,21 @@ class Mode(Enum):
 
 
 class Data(Enum):
-    """Arms of a reward curve."""
+    """Arms of a reward curve: whose ratings, and how their means are counted."""
 
-    MOVIELENS = "MovieLens"
-    JESTER = "Jester"
+    MOVIELENS = "MovieLens, the authors' files"
+    JESTER = "Jester, the authors' files"
+    MOVIELENS_TEXT = "MovieLens, the text's formula"
+    JESTER_TEXT = "Jester, the text's formula"
     EVEN = "even"  # where it is about whether it runs
+
+
+_RATED = {
+    Data.MOVIELENS: (Ratings.MOVIELENS, Means.FILES),
+    Data.JESTER: (Ratings.JESTER, Means.FILES),
+    Data.MOVIELENS_TEXT: (Ratings.MOVIELENS, Means.TEXT),
+    Data.JESTER_TEXT: (Ratings.JESTER, Means.TEXT),
+}
 
 
 PLAYED = (
@@ -82,9 +95,12 @@ def _b(size: Size) -> Iterator[Unit]:
 
 
 def _c(size: Size) -> Iterator[Unit]:
-    for data in (Data.EVEN,) if size.folder is None else (Data.MOVIELENS, Data.JESTER):
+    for data in (Data.EVEN,) if size.folder is None else _RATED:
         for spec in PLAYED[2:4] if size.quick else PLAYED:
-            yield Unit(f"{data.value}-{label_of(spec).replace(' ', '-')}", rewards, (size, data, spec))
+            for first in range(0, size.runs, _RUNS):
+                runs = min(_RUNS, size.runs - first)
+                name = f"{data.name.lower()}-{label_of(spec).replace(' ', '-')}-runs-{first}-to-{first + runs - 1}"
+                yield Unit(name, rewards, (size, data, spec, first, runs))
 
 
 def _d(size: Size) -> Iterator[Unit]:
@@ -114,7 +130,7 @@ def times(size: Size, policy: str, arms: int, pulls: int, modes: tuple[Mode, ...
     return rows
 
 
-def rewards(size: Size, data: Data, spec: Spec) -> Rows:
+def rewards(size: Size, data: Data, spec: Spec, first: int, runs: int) -> Rows:
     """Cumulative reward after so many pulls, of each run; first both protocols must agree with their references."""
     arms = _arms(size, data)
     if size.steps < len(arms):
@@ -122,7 +138,7 @@ def rewards(size: Size, data: Data, spec: Spec) -> Rows:
     _agree(size, arms, spec)
     at = np.unique(np.geomspace(len(arms), size.steps, _POINTS).astype(int))
     rows = []
-    for number in range(size.runs):
+    for number in range(first, first + runs):
         seeds = Seeds.of(number)
         steps = play(_policy(spec, len(arms)), arms, size.steps, SeededCoins(seeds, len(arms)), seeds.rewards)
         paid = np.cumsum([step.reward for step in steps])
@@ -148,10 +164,7 @@ def shares_of_time(size: Size, policy: str, arms: int, pulls: int) -> Rows:
 def _arms(size: Size, data: Data) -> BernoulliArms:
     if data is Data.EVEN or size.folder is None:
         return even_arms(8)
-    try:
-        return (movielens_means if data is Data.MOVIELENS else jester_means)(size.folder)
-    except SambaError as error:
-        raise ConfigError(str(error)) from error
+    return rated(*_RATED[data], size.folder)
 
 
 def _policy(spec: Spec, arms: int) -> Policy:

@@ -46,8 +46,8 @@ def _times(by: str, value: str, name: str, canvas: Figure, rows: Rows) -> None:
 def _rewards(canvas: Figure, rows: Rows) -> None:
     """A panel for each data set; what is lost to the best arm shows better than what is won."""
     sets = each(rows, "data")
-    panels = canvas.subplots(1, len(sets), squeeze=False)
-    for axes, data in zip(panels[0], sets):
+    panels = canvas.subplots(-(-len(sets) // 2), min(2, len(sets)), squeeze=False)
+    for axes, data in zip(panels.flat, sets):
         some = [{**row, "each": row["reward"] / row["N"]} for row in of(rows, data=data)]
         for policy in each(some, "policy"):
             band(axes, of(some, policy=policy), "N", "each", policy, "o-", markersize=2.5, linewidth=1.0)

@@ -1,7 +1,8 @@
 """Figures as lists of units of work, each kept in a file, so that a figure that was stopped goes on where it was.
 
-A unit is a name and a function that gives rows.  What is kept lies below the figures' own folder and belongs to the
-code that made it: other code starts anew.  Knows files and processes; no bandit.
+A unit is a name and a function that gives rows.  What is kept lies below the figures' own folder under a name that
+belongs to the code that made it: once a module that the unit depends on has changed, it is made anew.  Knows files and
+processes; no bandit.
 """
 
 from __future__ import annotations
@@ -14,8 +15,6 @@ import subprocess
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,8 @@ from mpc.errors import ConfigError
 
 from ..run.exits import say
 from ..run.tagged_file import write
+from .size import Size
+from .sources import fingerprint
 
 Rows = list[dict[str, Any]]
 
@@ -35,27 +36,20 @@ class Unit:
     make: Callable[..., Rows]
     arguments: tuple[Any, ...]
 
+    @property
+    def key(self) -> str:
+        """A name for what its rows depend on, its size aside, which is in the folder's name."""
+        given = repr([argument for argument in self.arguments if not isinstance(argument, Size)])
+        text = f"{fingerprint(self.make.__module__)} {self.make.__qualname__} {given}"
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
 
 def keeping(out: Path) -> Path:
-    """The folder below `out` for what this very code makes; says if there is more, of other code."""
-    kept = out / "kept" / _code()
-    if others := [path.name for path in (out / "kept").glob("*") if path.is_dir() and path != kept]:
-        say(f"{out / 'kept'} has units of {len(others)} other version(s) of the code: not used, may be deleted")
+    """The folder below `out` for what is kept."""
+    kept = out / "kept"
     kept.mkdir(parents=True, exist_ok=True)
-    (out / "kept" / ".gitignore").write_text("*\n")
+    (kept / ".gitignore").write_text("*\n")
     return kept
-
-
-def _code() -> str:
-    """A name for what results depend on: every module of the project, and the packages that compute."""
-    digest = hashlib.sha256()
-    for room in ("bandits", "mpc", "offline", "protocols"):
-        folder = Path(str(find_spec(room).origin)).parent  # type: ignore[union-attr]
-        for path in sorted(folder.rglob("*.py")):
-            digest.update(path.relative_to(folder.parent).as_posix().encode())
-            digest.update(path.read_bytes())
-    digest.update(" ".join(f"{package} {version(package)}" for package in ("numpy", "scikit-learn")).encode())
-    return digest.hexdigest()[:12]
 
 
 def collect(units: Sequence[Unit], folder: Path, *, jobs: int, command: Sequence[str]) -> Rows:
@@ -64,14 +58,17 @@ def collect(units: Sequence[Unit], folder: Path, *, jobs: int, command: Sequence
     command: what makes one unit, whose name follows, in a process of its own, where several jobs run.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    if others := set(folder.glob("*.json")) - {_path(folder, unit) for unit in units}:
+        say(f"{folder} has {len(others)} unit(s) of other code: not used, may be deleted")
     waiting = [unit for unit in units if not _path(folder, unit).exists()]
     if len(waiting) < len(units):
         say(f"{len(units) - len(waiting)} of {len(units)} units are kept in {folder}")
     if jobs == 1 or len(waiting) < 2:
+        begun = time.monotonic()
         for done, unit in enumerate(waiting, 1):
             started = time.monotonic()
             make(unit, folder)
-            say(f"{done} of {len(waiting)}: {unit.name}, {time.monotonic() - started:.0f} s")
+            say(_made(done, len(waiting), unit.name, started, begun))
     else:
         _in_processes([(unit, [*command, unit.name]) for unit in waiting], jobs)
     return [row for unit in units for row in json.loads(_path(folder, unit).read_text())]
@@ -96,6 +93,7 @@ def _in_processes(work: Sequence[tuple[Unit, list[str]]], jobs: int) -> None:
     """Run the commands, `jobs` at a time; the first that fails ends all."""
     environment = {"OMP_NUM_THREADS": "1", **os.environ}  # the processes share the cores
     waiting, running, done = list(work), dict[subprocess.Popen[bytes], tuple[str, float]](), 0
+    begun = time.monotonic()
     try:
         while waiting or running:
             while waiting and len(running) < jobs:
@@ -107,12 +105,20 @@ def _in_processes(work: Sequence[tuple[Unit, list[str]]], jobs: int) -> None:
                 if process.returncode:
                     raise ConfigError(f"unit {name} failed with exit code {process.returncode}")
                 done += 1
-                say(f"{done} of {len(work)}: {name}, {time.monotonic() - started:.0f} s")
+                say(_made(done, len(work), name, started, begun))
     finally:
         for process in running:
             process.terminate()
             process.wait()
 
 
+def _made(done: int, count: int, name: str, started: float, begun: float) -> str:
+    """What was made, and how long the others take if they are like those before."""
+    now = time.monotonic()
+    left = (now - begun) / done * (count - done)
+    more = f"; about {left / 60:.0f} min to go" if left >= 60 else ""
+    return f"{done} of {count}: {name}, {now - started:.0f} s{more}"
+
+
 def _path(folder: Path, unit: Unit) -> Path:
-    return folder / f"{unit.name}.json"
+    return folder / f"{unit.name}.{unit.key}.json"

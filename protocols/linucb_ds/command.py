@@ -6,6 +6,7 @@ import argparse
 import math
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ import numpy as np
 
 from bandits.coins import Noise
 from bandits.linear_problem import LinearProblem, ProblemError, load_arms, load_theta
+from bandits.oful import Confidence
+from bandits.spectral import SpectralConfidence
 from mpc.errors import ConfigError
 
 from ..run.folder import Keep
@@ -26,6 +29,12 @@ from .problems import LINUCB, NEIGHBOURS, SPECTRAL, made_up, of
 from .report import classic_document, classic_text, document, text
 
 MOVIELENS, NORMAL = "movielens", "normal"
+VALKO, PRINTED = "valko", "printed"
+OURS, PAPER = "ours", "paper"
+_CONSTANTS = {
+    OURS: {"gamma": 1.0, "delta": 0.01, "noise": 1.0},
+    PAPER: {"gamma": 0.01, "delta": 0.001, "noise": 0.01},
+}
 _ROLES = """
 
 DO, the data owner, has theta: the arm x pays <x, theta> and noise.  DC, the data customer, pays for N pulls and learns
@@ -129,9 +138,17 @@ def add_problem(parser: argparse.ArgumentParser, program: str) -> None:
     )
     if program == SPECTRAL:
         game.add_argument("--neighbours", type=int, default=NEIGHBOURS, help="nearest arms that each is joined to (10)")
-    game.add_argument("--gamma", type=float, default=1.0, help="the regulariser (1)")
-    game.add_argument("--delta", type=float, default=0.01, help="how often confidence may fail (0.01)")
-    game.add_argument("--noise", type=float, default=1.0, help="R, the size of the noise of a reward (1)")
+        game.add_argument(
+            "--omega", choices=[VALKO, PRINTED], default=VALKO,
+            help="the width of confidence: as in Valko et al., or as the paper of SpectralUCB-DS prints it (valko)",
+        )  # fmt: skip
+    game.add_argument(
+        "--constants", choices=list(_CONSTANTS), default=OURS,
+        help="paper: gamma 0.01, delta 0.001, R 0.01 where they are not said, and log t for the bound S, or C (ours)",
+    )  # fmt: skip
+    game.add_argument("--gamma", type=float, help="the regulariser (1)")
+    game.add_argument("--delta", type=float, help="how often confidence may fail (0.01)")
+    game.add_argument("--noise", type=float, help="R, the size of the noise of a reward (1)")
     game.add_argument(
         "--noise-kind", choices=[kind.value for kind in Noise], default=Noise.SIGN.value, help="of a reward (sign)"
     )
@@ -157,7 +174,8 @@ def program_of(options: argparse.Namespace, program: str) -> Outsourced:
 
 def problem_of(options: argparse.Namespace, program: str) -> LinearProblem:
     """Arms, theta and constants as the options name them."""
-    constants = {"gamma": options.gamma, "delta": options.delta, "noise": options.noise}
+    said = {name: getattr(options, name) for name in ("gamma", "delta", "noise")}
+    constants = {name: _CONSTANTS[options.constants][name] if value is None else value for name, value in said.items()}
     neighbours = options.neighbours if program == SPECTRAL else NEIGHBOURS
     files = options.arms_file is not None or options.theta is not None
     movies = options.data == MOVIELENS
@@ -169,13 +187,19 @@ def problem_of(options: argparse.Namespace, program: str) -> LinearProblem:
         raise ConfigError("--data movielens needs the folder of its u.data: name it with --data-dir")
     try:
         if files:
-            return of(program, load_arms(options.arms_file), load_theta(options.theta), neighbours, constants)
-        return made_up(
-            program, arms=options.arms, dim=options.dim, seed=options.user,
-            folder=options.data_dir if movies else None, neighbours=neighbours, constants=constants,
-        )  # fmt: skip
+            found = of(program, load_arms(options.arms_file), load_theta(options.theta), neighbours, constants)
+        else:
+            found = made_up(
+                program, arms=options.arms, dim=options.dim, seed=options.user,
+                folder=options.data_dir if movies else None, neighbours=neighbours, constants=constants,
+            )  # fmt: skip
     except ProblemError as error:
         raise ConfigError(str(error)) from error
+    growing, exploration = options.constants == PAPER, found.exploration
+    if isinstance(exploration, SpectralConfidence):
+        return replace(found, exploration=replace(exploration, growing=growing, printed=options.omega == PRINTED))
+    assert isinstance(exploration, Confidence)
+    return replace(found, exploration=replace(exploration, growing=growing))
 
 
 def _report(

@@ -1,7 +1,8 @@
 """Algorithm 1 as it was published, as the reference: what the recast in `program` saves is the difference.
 
-for every arm:  w_a = A_a^-1 b_a,  s_a = w_a . x             argmax in two passes, by binary circuits
-o = argmax + y (uniform arm - argmax)                        y ~ Bernoulli(eps)
+for every arm:  w_a = A_a^-1 b_a,  s_a = w_a . x
+                s_a += y (v_a - s_a)                         y ~ Bernoulli(eps), v_a ~ Uniform(0, 1)
+o = argmax s                                                 in two passes, by binary circuits
 for every arm:  v_a = A_a^-1 x,  g_a = 1 / (1 + x'v_a)       Newton from 3 e^(1/2 - x) + 0.003, for each arm
                 A_a^-1 -= o_a g_a v_a v_a',  b_a += o_a r x
 """
@@ -64,10 +65,10 @@ def step_published(session: Session, state: PublishedState, x: Share, settings: 
     w = yield from cut(session, w, f, settings)
     s = yield from ops.einsum(session, "rai,ri->ra", w, x)
     s = yield from cut(session, s, f, settings)
-    best = yield from ops.argmax_published(session, s, score_bits=f + settings.value_bits + 1)
-    coin, uniform = session.draw(Exploration(best.shape, settings.eps))
-    y, arm = Share(session, coin, 0), Share(session, uniform, 0)
-    o = best + (yield from ops.product(session, y.reshape(*y.shape, 1), arm - best))
+    coin, uniform = session.draw(Exploration(s.shape, settings.eps, f))
+    y, v = Share(session, coin, 0), Share(session, uniform, f)
+    s = s + (yield from ops.product(session, y.reshape(*y.shape, 1), v - s))
+    o = yield from ops.argmax_published(session, s, score_bits=f + settings.value_bits + 1)
     _, reward, v = yield from together(
         tell(o.reshape(o.shape[0], 1, o.shape[1])),
         _paid(settings),

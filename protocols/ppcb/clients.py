@@ -49,16 +49,20 @@ class World:
     def __len__(self) -> int:
         return len(self.contexts)
 
-    def check_bound(self, parties: int) -> None:
-        """RangeError where a context of any step lies beyond its owner's bound, which each owner enforces as well."""
+    def check_ranges(self, parties: int) -> None:
+        """RangeError where a context lies beyond its owner's bound, or a reward outside the range, at any step.
+
+        Each owner, and the payer, enforces its own as well.
+        """
         given = self.settings
-        for owner, block in split(self.contexts, parties).items():
+        for owner, block in split(self.contexts, parties, given.widths).items():
             norm = float(np.linalg.norm(block, axis=-1).max(initial=0.0))
             if not norm <= given.bound * (1.0 + 2.0**-given.fraction_bits):
                 raise RangeError(
                     f"a block of party {owner} has norm {{}}, declared is {given.bound:g}: scale it or declare more",
                     own=f"{norm:.6g}",
                 )
+        check_rewards(self.outcomes, given)
 
 
 def puller(settings: Settings, decisions: int, desk: Desk) -> ClientProgram:
@@ -72,19 +76,20 @@ def puller(settings: Settings, decisions: int, desk: Desk) -> ClientProgram:
 
 def payer(outcomes: np.ndarray, settings: Settings, desk: Desk, paid: Tally | None = None) -> ClientProgram:
     """p'': shares the rewards of the decision that is due; before the first, nothing."""
-    shape = settings.replicas, settings.batch
+    check_rewards(outcomes, settings)
+    shape, bound = (settings.replicas, settings.batch), settings.reward
     before = [np.zeros(shape)] * settings.delay
     before += [pulled(*pair) for pair in zip(outcomes, desk.noted(shape))]
     unpaid = deque(before[desk.start :])  # of the last `delay` decisions
     for outcome in outcomes[desk.start :]:
         if settings.delay:
-            yield Send(unpaid.popleft(), settings.fraction_bits, bound=1.0)
+            yield Send(unpaid.popleft(), settings.fraction_bits, bound=bound)
         rewards = pulled(outcome, desk.hear(shape))
         unpaid.append(rewards)
         if paid is not None:
             paid.add(rewards)
         if not settings.delay:
-            yield Send(unpaid.popleft(), settings.fraction_bits, bound=1.0)
+            yield Send(unpaid.popleft(), settings.fraction_bits, bound=bound)
 
 
 @dataclass
@@ -109,6 +114,17 @@ def pulled(outcomes: np.ndarray, arms: np.ndarray) -> np.ndarray:
     """What (..., A) outcomes pay for (...) arms; nothing for an arm that does not exist."""
     exists = (arms >= 0) & (arms < outcomes.shape[-1])
     return np.where(exists, np.take_along_axis(outcomes, np.where(exists, arms, 0)[..., None], axis=-1)[..., 0], 0.0)
+
+
+def check_rewards(outcomes: np.ndarray, settings: Settings) -> None:
+    """RangeError where a reward lies outside the declared range, for which the words have room."""
+    low, high = settings.reward_range
+    wrong = outcomes[~((outcomes >= low) & (outcomes <= high))]
+    if wrong.size:
+        raise RangeError(
+            f"a reward is {{}}, declared is {low:g} to {high:g}: scale rewards, or declare more with --reward-range",
+            own=f"{wrong.flat[0]:.6g}",
+        )
 
 
 def check_arms(arms: np.ndarray, settings: Settings) -> None:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
-from enum import Enum
-from pathlib import Path
 from typing import Any, TypeVar
 
-from bandits.environments import DATA_SETS, Environment, synthetic_linear
+from bandits.environments import Environment
 from mpc.errors import ConfigError
 
+from ..run.choices import chosen, values
 from ..run.exits import say
 from ..run.folder import Keep, notes_in
 from ..run.options import System, add_problem
@@ -19,6 +19,7 @@ from ..run.program import Program
 from ..run.rehearsal import rehearse
 from ..run.report import Report
 from .clients import Tally, pulled
+from .data_options import add_data, check_data, environment_of
 from .report import report
 from .run import Bandit, Run
 from .settings import Argmax, Division, Policy, Settings, Truncation, Variant
@@ -32,13 +33,15 @@ plaintext twin plays beside the run, with the same coins.
 _EXAMPLES = """examples:
   masked {how} {name} --steps 500                                    digits, 10 arms, 3 parties
   masked {how} {name} --data mnist --data-dir DIR --steps 5000        MNIST, from a folder with its files
+  masked {how} {name} --data digits --task clusters --arms 5          arms by K-means, as many as wanted
   masked {how} {name} --steps 2000 --out runs/a                       Ctrl-C, then the same with --resume
   masked {how} {name} --steps 640 --batch 64                          64 contexts together: half the bytes for each,
                                                                     an eighth of the time, 29 rounds for all
   masked {how} {name} --policy linucb --alpha 0.5 --eps 0             private LinUCB
   masked {how} {name} --json                                          one JSON document for other tools
 """
-_E = TypeVar("_E", bound=Enum)
+_N = TypeVar("_N", int, float)
+_NEGATIVE = re.compile(r"^-[\d.][-\d.,e+]*$")
 _LONG = 2.0  # seconds of loading after which it is said
 
 
@@ -56,17 +59,15 @@ class PPCB(System):
 
     def add_options(self, parser: ArgumentParser, *, processes: bool) -> None:
         """The data."""
-        data = parser.add_argument_group("the data")
-        data.add_argument("--data", default="digits", help=f"{', '.join(DATA_SETS)} (digits)")
-        data.add_argument("--data-dir", type=Path, help="the folder with the files of a data set that is not built in")
+        add_data(parser)
 
     def check(self, options: Namespace) -> None:
         """What argparse does not know."""
         settings_of(options)
         if options.policy == Policy.EPSILON_GREEDY.value and options.alpha != 1.0:
             raise ConfigError("--alpha is of --policy linucb and thompson: epsilon-greedy has --eps alone")
-        if getattr(options, "data_dir", None) is not None and options.data in ("digits", "synthetic"):
-            raise ConfigError(f"--data {options.data} needs no files: leave out --data-dir, or say --data mnist")
+        if hasattr(options, "data"):  # a plan takes no data
+            check_data(options)
 
     def steps(self, options: Namespace) -> int:
         """Contexts in each replica."""
@@ -113,10 +114,15 @@ def add_settings(parser: ArgumentParser) -> None:
     bandit.add_argument("--arms", type=int, default=10, help="how many arms (10)")
     bandit.add_argument("--dim", type=int, default=20, help="dimensions of a context (20)")
     bandit.add_argument("--eps", type=float, default=0.1, help="how often to explore (0.1)")
-    bandit.add_argument("--policy", default=Policy.EPSILON_GREEDY.value, help=f"{_values(Policy)} (epsilon-greedy)")
+    bandit.add_argument("--policy", default=Policy.EPSILON_GREEDY.value, help=f"{values(Policy)} (epsilon-greedy)")
     bandit.add_argument("--alpha", type=float, default=1.0, help="optimism of linucb, spread of thompson (1)")
     bandit.add_argument("--ridge", type=float, default=1.0, help="the regulariser (1)")
     bandit.add_argument("--bound", type=float, default=1.0, help="the largest norm of one owner's features (1)")
+    bandit.add_argument(
+        "--owners", metavar="D0,D1,...", help="features of each party, 0 where it has none (as equal as can be)"
+    )
+    bandit.add_argument("--reward-range", default="0,1", metavar="LOW,HIGH", help="where every reward lies (0,1)")
+    parser._negative_number_matcher = _NEGATIVE  # so that -1,1 is a value and no option
     batch = "contexts decided on, and learned from, together: of 64 each takes a fraction of what one takes alone (1)"
     bandit.add_argument("--batch", type=int, default=1, help=batch)
     bandit.add_argument("--delay", type=int, default=0, help="decisions by which rewards are late (0)")
@@ -126,8 +132,10 @@ def add_settings(parser: ArgumentParser) -> None:
         "--variant", default=Variant.RECAST.value,
         help="recast: in as few rounds as we know; published: Algorithm 1 of the paper, step by step (recast)",
     )  # fmt: skip
-    how.add_argument("--reciprocal", help=f"how 1 / x is found: {_values(Division)} (table)")
-    how.add_argument("--newton", type=int, help="Newton's iterations for 1 / x (1 behind a table, 10 alone)")
+    how.add_argument("--reciprocal", help=f"how 1 / x is found: {values(Division)} (table)")
+    how.add_argument(
+        "--newton", type=int, help="Newton's iterations for 1 / x (1 behind a table, 10 alone, 7 as published)"
+    )
     how.add_argument(
         "--argmax",
         help="pairs: all pairs of arms at once, by tables; strings: the same in a round less; circuit: by circuits; "
@@ -141,7 +149,10 @@ def add_settings(parser: ArgumentParser) -> None:
     how.add_argument(
         "--state-bits", type=int, help="of the regressions, at least (as --fraction-bits; more for long runs)"
     )
-    ties = "no arm loses to one whose score is lower by 2^-B; closer ones are drawn among (8; 0: only equal scores)"
+    ties = (
+        "no arm loses to one whose score is lower by 2^-B of the rewards' range; closer ones are drawn among (8; 0: "
+        "only equal scores)"
+    )
     how.add_argument("--tie-bits", type=int, default=8, metavar="B", help=ties)
     refresh = "decisions after which the regressions are brought back to the exact sums (as it takes; 0: never)"
     how.add_argument("--refresh", type=int, metavar="N", help=refresh)
@@ -151,25 +162,29 @@ def settings_of(options: Namespace) -> Settings:
     """Settings from these options."""
     if options.steps < 1:
         raise ConfigError(f"at least 1 step, not {options.steps}")
-    if options.parties > options.dim:
-        raise ConfigError(f"{options.parties} owners of {options.dim} features: each owns at least one")
-    variant = _chosen(Variant, options.variant, "--variant")
+    if options.parties > options.dim and options.owners is None:
+        raise ConfigError(
+            f"{options.parties} owners of {options.dim} features: each owns at least one, or say which with --owners"
+        )
+    variant = chosen(Variant, options.variant, "--variant")
     if variant is Variant.PUBLISHED and (options.argmax is not None or options.reciprocal is not None):
         raise ConfigError(
             "--argmax and --reciprocal are of the recast: Algorithm 1 as published has its own argmax, in two passes, "
             "and its own reciprocal, of --newton iterations; leave them out"
         )
-    division = _chosen(Division, _or(options.reciprocal, Division.TABLE.value), "--reciprocal")
+    division = chosen(Division, _or(options.reciprocal, Division.TABLE.value), "--reciprocal")
     if division is Division.TABLE and options.newton:
         division = Division.TABLE_NEWTON
+    low, high = _numbers(options.reward_range, float, "--reward-range", 2)
     settings = Settings(
         arms=options.arms, dim=options.dim, eps=options.eps, replicas=options.replicas, batch=options.batch,
-        delay=options.delay, policy=_chosen(Policy, options.policy, "--policy"), alpha=options.alpha,
+        delay=options.delay, policy=chosen(Policy, options.policy, "--policy"), alpha=options.alpha,
         ridge=options.ridge, bound=options.bound, owners=options.parties, fraction_bits=options.fraction_bits,
         state_bits=_or(options.state_bits, options.fraction_bits), division=division, newton=options.newton,
-        argmax=_chosen(Argmax, _or(options.argmax, Argmax.PAIRS.value), "--argmax"),
-        truncation=_chosen(Truncation, options.truncation, "--truncation"), variant=variant, refresh=options.refresh,
-        steps=max(options.steps, 1 << 16), tie_bits=options.tie_bits,
+        argmax=chosen(Argmax, _or(options.argmax, Argmax.PAIRS.value), "--argmax"),
+        truncation=chosen(Truncation, options.truncation, "--truncation"), variant=variant, refresh=options.refresh,
+        steps=max(options.steps, 1 << 16), reward_range=(low, high), tie_bits=options.tie_bits,
+        widths=() if options.owners is None else _numbers(options.owners, int, "--owners", options.parties),
     )  # fmt: skip
     decisions = -(-options.steps // settings.batch)
     if settings.delay >= decisions:
@@ -190,33 +205,28 @@ def options_of(options: Namespace) -> str:
     )
 
 
+def _numbers(given: str, kind: type[_N], flag: str, count: int) -> tuple[_N, ...]:
+    """So many numbers, with commas between them."""
+    try:
+        found = tuple(kind(word) for word in given.split(","))
+    except ValueError:
+        found = ()
+    if len(found) != count:
+        named = "whole numbers" if kind is int else "numbers"
+        raise ConfigError(f"{flag} takes {count} {named} with commas between them, not {given!r}")
+    return found
+
+
 def _or(given: Any, usual: Any) -> Any:
     return usual if given is None else given
 
 
-def _values(kind: type[Enum]) -> str:
-    return ", ".join(member.value for member in kind)
-
-
-def _chosen(kind: type[_E], name: str, flag: str) -> _E:
-    try:
-        return kind(name)
-    except ValueError:
-        raise ConfigError(f"{flag} is one of {_values(kind)}, not {name!r}") from None
-
-
 def _environment(options: Namespace) -> Environment:
     """The data set; says so where it takes a while."""
-    if options.data == "synthetic":
-        return synthetic_linear(options.arms, options.dim)
-    from bandits.data import DataError, load  # scikit-learn takes a second to import, and no other command needs it
-
-    note = threading.Timer(_LONG, say, [f"loading {options.data}: PCA and K-means"])
+    note = threading.Timer(_LONG, say, [f"loading {options.data}: its contexts by PCA, then its arms"])
     note.daemon = True
     note.start()
     try:
-        return load(options.data, arms=options.arms, dim=options.dim, data=options.data_dir)
-    except DataError as error:
-        raise ConfigError(str(error)) from error
+        return environment_of(options)
     finally:
         note.cancel()

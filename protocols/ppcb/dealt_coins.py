@@ -46,5 +46,7 @@ def _choice(dealt: Sequence[tuple[Correlation, tuple[np.ndarray, ...]]], setting
         elif isinstance(item, Permutation):
             ties = words[0].astype(np.int64)[:, None]
         elif isinstance(item, Exploration):
-            explore, order = words[0].astype(bool)[:, None], words[1][:, None]
+            explore, order = words[0].astype(bool)[:, None], words[1][:, None].astype(np.int64)
+    if any(isinstance(item, Exploration) for item, _ in dealt):  # of equal drawn scores, the permutation decides
+        order = order * (ties.shape[-1] + 1) + ties
     return Choice(explore, order, ties, noise, unit)

@@ -71,15 +71,16 @@ class Owners:
 
 
 @lru_cache(maxsize=64)
-def feature_blocks(dim: int, parties: int) -> tuple[slice, ...]:
-    """Which features each owner holds: neighbouring blocks, as equal as they can be."""
-    ends = np.cumsum([len(part) for part in np.array_split(np.arange(dim), parties)])
+def feature_blocks(dim: int, parties: int, widths: tuple[int, ...] = ()) -> tuple[slice, ...]:
+    """Which features each owner holds: neighbouring blocks of these widths, or as equal as they can be."""
+    ends = np.cumsum(widths or [len(part) for part in np.array_split(np.arange(dim), parties)])
     return tuple(slice(int(start), int(end)) for start, end in zip([0, *ends[:-1]], ends))
 
 
-def split(contexts: np.ndarray, parties: int) -> dict[int, np.ndarray]:
+def split(contexts: np.ndarray, parties: int, widths: tuple[int, ...] = ()) -> dict[int, np.ndarray]:
     """Each owner's features of (..., dim) contexts."""
-    return {owner: contexts[..., part] for owner, part in enumerate(feature_blocks(contexts.shape[-1], parties))}
+    parts = feature_blocks(contexts.shape[-1], parties, widths)
+    return {owner: contexts[..., part] for owner, part in enumerate(parts)}
 
 
 def share_contexts(
@@ -87,6 +88,7 @@ def share_contexts(
 ) -> Share:
     """[x] from the owners' blocks, of which this process has its own; each owner enforces the declared bound.
 
+    An owner without features shares nothing.
     contexts: how many, where they are decided on and not learned from together.
     """
     if settings.owners < session.parties:
@@ -104,6 +106,7 @@ def share_contexts(
             bound=settings.bound,
             contexts=contexts,
         )
-        for owner, part in enumerate(feature_blocks(settings.dim, session.parties))
+        for owner, part in enumerate(feature_blocks(settings.dim, session.parties, settings.widths))
+        if part.stop > part.start
     ]
     return ops.concat(parts, axis=-1)

@@ -55,7 +55,7 @@ class Bandit(Program["Run"]):
         settings = settings.for_run(parties, steps)
         check_memory(settings, steps)
         world = World(episodes_of(environment, settings, steps, seed), settings)
-        world.check_bound(parties)
+        world.check_ranges(parties)
         return cls(settings, parties, steps, seed=seed, data=environment.name, world=world)
 
     @property
@@ -79,14 +79,15 @@ class Bandit(Program["Run"]):
         return {**given, **self.settings.as_json(), **given}
 
     def blank(self) -> Bandit:
-        """Contexts and outcomes of zeros, for one decision."""
+        """Contexts of zeros and the least reward, for one decision."""
         given = replace(self.settings, owners=self.parties)
-        nothing = Episode(np.zeros((given.batch, given.dim)), np.zeros((given.batch, given.arms)))
+        least = np.full((given.batch, given.arms), given.reward_range[0])
+        nothing = Episode(np.zeros((given.batch, given.dim)), least)
         return Bandit(given, self.parties, given.batch, world=World([nothing] * given.replicas, given))
 
     def private(self, key: bytes | None) -> Mapping[str, Arrays]:
         """Each owner has its features of every step, the payer what every arm would have paid."""
-        blocks = split(self.world.contexts, self.parties)
+        blocks = split(self.world.contexts, self.parties, self.settings.widths)
         own: dict[str, Arrays] = {home_of(party): {"features": block} for party, block in blocks.items()}
         return {**own, PAYER: {"outcomes": self.world.outcomes}}
 

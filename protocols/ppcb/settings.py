@@ -18,6 +18,7 @@ from mpc.ring import VALUE_BITS
 
 _MOST_ARMS_PUBLISHED = 300
 _PUBLISHED_RECIPROCAL = 256.0
+_NEWTON_PUBLISHED = 7
 _BATCH_SPREAD = 1024.0  # of a batch's eigenvalues, at 20 fraction bits: it makes a unit of 2^-24 one of 2^-14
 _SLACK = 2.0**-7  # how far rounding may carry 1 + x'u below 1 or above its bound
 
@@ -71,14 +72,18 @@ class Settings:
     batch: contexts decided on, and learned from, together.  delay: how many decisions a reward is late.
     bound: the largest norm of an owner's block, which each enforces; with `owners` of them, contexts have norm at most
     `norm` = sqrt(owners) bound, and with the ridge that bounds the reciprocal's argument by 1 + norm^2 / ridge.
-    steps: how many contexts a run may have; it bounds predictions, |w_a . x| <= sqrt(steps) norm / (2 sqrt(ridge)).
+    widths: how many features each owner has, where that is not as equal as can be; an owner may have none.
+    reward_range: where every reward lies, which the payer enforces; `reward` is the largest absolute value there.
+    steps: how many contexts a run may have; it bounds predictions, which for rewards up to 1 means
+    |w_a . x| <= sqrt(steps) norm / (2 sqrt(ridge)).
     fraction_bits: of contexts, rewards and predictions; state_bits: of P and w.
-    newton: iterations of `division`; where it is not said, 1 behind a table and 10 from the published start.
+    newton: iterations of `division`; where it is not said, 1 behind a table, 10 from the published start, and 7 where
+    all is as published.
     refresh: after how many decisions P and w are brought back to the exact sums; 0 for never, which is for experiments.
     None, where `for_run` has not chosen, is never, and a run is refused once `lasts` contexts were learned from.
-    tie_bits: no arm loses to one whose score is lower by 2^-tie_bits; arms closer than that are told apart by a draw as
-    well as by their scores, and closer than 2^-tie_bits / 2^k, where 2^k is the next power of two from their number, by
-    the draw alone.  0: only equal scores are drawn among.
+    tie_bits: no arm loses to one whose score is lower by 2^-tie_bits of the rewards' range (of the power of two below
+    it); arms closer than that are told apart by a draw as well as by their scores, and closer than the 2^k-th part of
+    that, 2^k the next power of two from their number, by the draw alone.  0: only equal scores are drawn among.
     """
 
     arms: int
@@ -102,6 +107,8 @@ class Settings:
     variant: Variant = Variant.RECAST
     refresh: int | None = None
     steps: int = 1 << 16
+    widths: tuple[int, ...] = ()
+    reward_range: tuple[float, float] = (0.0, 1.0)
     tie_bits: int = 8
 
     def __post_init__(self) -> None:
@@ -116,6 +123,10 @@ class Settings:
             raise RangeError(f"eps {self.eps:g} is finer than the dealer's coins: use 0, or at least 2^-40")
         if self.steps < 1:
             raise RangeError(f"a run has at least 1 step, not {self.steps}")
+        self._check_owners()
+        low, high = self.reward_range
+        if not (-math.inf < low < high < math.inf):
+            raise RangeError(f"rewards lie between two numbers, the lower first, not between {low:g} and {high:g}")
         if min(self.delay, self.refresh or 0, self.newton or 0) < 0:
             raise RangeError(f"delay {self.delay}, refresh {self.refresh} and newton {self.newton} are counts from 0")
         if not 0 <= self.tie_bits <= 40:
@@ -148,6 +159,14 @@ class Settings:
         self._check_precision()
         ops.Keys(self.arms, self.score_bits, self.eps, self.blur)  # refuses more arms than fit
 
+    def _check_owners(self) -> None:
+        if self.widths and (len(self.widths) != self.owners or min(self.widths) < 0 or sum(self.widths) != self.dim):
+            blocks = ", ".join(map(str, self.widths))
+            raise RangeError(
+                f"blocks of {blocks} features, for {self.owners} owners of {self.dim}: name a number for each owner, 0 "
+                f"where it has none, which add up to {self.dim}"
+            )
+
     def _check_ranges(self) -> None:
         """Every word of a step stays below 2^62, or the settings are refused."""
         f, s, u = self.fraction_bits, self.state_bits, self.gain_bits
@@ -159,8 +178,9 @@ class Settings:
             "g u u'": self.factor_scale + s + 2 * u,
         }
         if self.refresh:
-            widest["sum x x'"] = 2 * f + math.ceil(math.log2(self.steps * max(1.0, self.norm**2) + self.ridge)) + 1
-            widest["W w"] = f + s + math.ceil(math.log2(self.steps * max(1.0, self.norm)))
+            largest = max(1.0, self.norm**2, self.norm * self.reward)
+            widest["sum x x'"] = 2 * f + math.ceil(math.log2(self.steps * largest + self.ridge)) + 1
+            widest["W w"] = f + s + math.ceil(math.log2(self.steps * max(1.0, self.norm, self.norm * self.reward)))
         if self.batch > 1:
             widest["G u"] = f + s + self.value_bits + u + math.ceil(math.log2(self.batch))
         name = max(widest, key=lambda key: widest[key])
@@ -197,17 +217,18 @@ class Settings:
             raise RangeError("the published variant is epsilon-greedy, without batch, delay or refresh")
         if self.state_bits != self.fraction_bits or self.fraction_bits > 22:
             raise RangeError("the published variant has one number of fraction bits for all, at most 22")
-        if (widest := 2 * self.fraction_bits + max(self.value_bits, math.ceil(math.log2(self.steps)))) > VALUE_BITS:
+        sums = math.ceil(math.log2(self.steps * max(1.0, self.norm * self.reward)))
+        if (widest := 2 * self.fraction_bits + max(self.value_bits, sums)) > VALUE_BITS:
             raise RangeError(f"sums of rewards need {widest} bits of {VALUE_BITS}: use fewer fraction_bits or steps")
 
     @property
     def iterations(self) -> int:
         """Newton iterations of the division."""
-        if self.variant is Variant.PUBLISHED or self.division is Division.NEWTON:
-            return 10 if self.newton is None else self.newton
-        if self.division is Division.TABLE:
-            return 0
-        return 1 if self.newton is None else self.newton
+        if self.newton is not None:
+            return self.newton
+        if self.variant is Variant.PUBLISHED:
+            return _NEWTON_PUBLISHED
+        return {Division.TABLE: 0, Division.TABLE_NEWTON: 1, Division.NEWTON: 10}[self.division]
 
     @property
     def lasts(self) -> int:
@@ -250,12 +271,18 @@ class Settings:
     @cached_property
     def norm(self) -> float:
         """The largest norm of a context, whose blocks have norm at most `bound`."""
-        return math.sqrt(self.owners) * self.bound
+        blocks = sum(width > 0 for width in self.widths) if self.widths else self.owners
+        return math.sqrt(blocks) * self.bound
+
+    @property
+    def reward(self) -> float:
+        """The largest absolute value of a reward."""
+        return max(map(abs, self.reward_range))
 
     @cached_property
     def value_bits(self) -> int:
         """Bits in front of the point of a prediction or a surprise, with a factor of two to spare for rounding."""
-        largest = 1.0 + math.sqrt(self.steps) * self.norm / (2.0 * math.sqrt(self.ridge))
+        largest = self.reward * (1.0 + math.sqrt(self.steps) * self.norm / (2.0 * math.sqrt(self.ridge)))
         return max(1, math.ceil(math.log2(2.0 * largest)))
 
     @cached_property
@@ -267,7 +294,7 @@ class Settings:
     def index_bits(self) -> int:
         """Bits in front of the point of what the arms are ranked by: a prediction and, with it, what alpha adds.
 
-        What is to spare for rounding has room for the draw among close scores too: it adds 1/2 at most.
+        What is to spare for rounding has room for the draw among close scores too, which adds less than a reward.
         """
         if self.policy is Policy.EPSILON_GREEDY:
             return self.value_bits
@@ -276,7 +303,8 @@ class Settings:
 
     def _blur(self, scale: int) -> int:
         """How many of the last bits of a score, of so many fraction bits, the draw reaches into."""
-        return max(0, scale - self.tie_bits) if self.tie_bits else 0
+        low, high = self.reward_range
+        return max(0, scale - self.tie_bits + math.floor(math.log2(high - low))) if self.tie_bits else 0
 
     @property
     def blur(self) -> int:
@@ -331,7 +359,7 @@ class Settings:
 
     def as_json(self) -> dict[str, Any]:
         """Names and plain values."""
-        return {key: value.value if isinstance(value, Enum) else value for key, value in asdict(self).items()}
+        return {key: _plain(value) for key, value in asdict(self).items()}
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> Settings:
@@ -342,8 +370,17 @@ class Settings:
             "argmax": Argmax,
             "truncation": Truncation,
             "variant": Variant,
+            "widths": tuple,
+            "reward_range": tuple,
         }
         names = {part.name for part in fields(cls)}
         return cls(
             **{key: kinds[key](value) if key in kinds else value for key, value in given.items() if key in names}
         )
+
+
+def _plain(value: Any) -> Any:
+    """As JSON gives it back."""
+    if isinstance(value, Enum):
+        return value.value
+    return list(value) if isinstance(value, tuple) else value

@@ -24,7 +24,7 @@ from mpc.errors import ConfigError, PeerLost
 from mpc.launch import Place, launch, own_command, party_main, place
 from mpc.net.channel import Channel, adopt
 from mpc.net.frames import Nodes
-from mpc.net.joining import call, take_calls
+from mpc.net.joining import meet
 from mpc.scratch import scratch_folder
 
 from ..run.progress import StepLines
@@ -144,16 +144,14 @@ def _played(
 
 
 def _links(here: Place, names: list[str], calls: list[tuple[str, str]], deadline: float) -> dict[str, Channel]:
-    """Call those it is to call, then answer the others."""
+    """Call those it is to call, and answer the others."""
     name, nodes = names[here.node], Nodes(here.parties, tuple(names))
-    sockets = {}
+    called = [names.index(other) for caller, other in calls if caller == name]
     answers = [names.index(caller) for caller, other in calls if other == name]
     try:
-        for node in (names.index(other) for caller, other in calls if caller == name):
-            host, port = here.addresses[node]
-            sockets[node] = call(here.node, node, (host, port), here.keys, deadline, nodes)
-        if answers:
-            sockets |= take_calls(here.node, adopt(here.listener), here.keys, answers, deadline, nodes)
+        addresses = {node: (here.addresses[node][0], here.addresses[node][1]) for node in called}
+        own = adopt(here.listener) if answers else None
+        sockets = meet(here.node, addresses, own, answers, here.keys, deadline, nodes)
     except PeerLost as error:
         raise PeerLost(f"{names[error.peer]} did not join {name}: is it started?", peer=error.peer) from error
     return {names[node]: Channel(sock, names[node], peer=node) for node, sock in sockets.items()}

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +28,7 @@ from .tagged_file import HOME_KEY, read_kept, write_kept
 
 _FORMAT = 3
 _KEPT = 2
+_NAME = re.compile(r"checkpoint-\d{9,}\.npz")
 
 
 @dataclass(frozen=True)
@@ -67,8 +69,8 @@ class Checkpoint:
 
 
 def checkpoints(folder: Path) -> list[Path]:
-    """Those of a folder, oldest first."""
-    return sorted(folder.glob("checkpoint-*.npz"))
+    """Those of a folder, oldest first; what else has such a name, as a copy that somebody made, is none."""
+    return sorted(path for path in folder.glob("checkpoint-*.npz") if _NAME.fullmatch(path.name) and path.is_file())
 
 
 def half_written(folder: Path) -> list[Path]:

@@ -33,6 +33,7 @@ from offline.plan import describe
 from .tagged_file import read_kept, write
 
 _DEALER = "MASKED_DEALER"
+_TO_GREET = 1.5  # times what all have to meet: a dealer that dies is missed at once, and one that loads is none to lose
 _PATIENCE = 20 * 86400.0  # seconds that a dealer waits for parties; it ends with its launcher
 REPORT = "dealer.json"
 
@@ -157,10 +158,11 @@ def source_for(
             "which starts a dealer"
         )
     where, patience = _where(), before(before(here.timeout if timeout is None else timeout))
+    starting = before(_TO_GREET * here.starting)
     plan = Plan.load(Path(where.plan))
     warm_up(plan.items)
-    channel = call_dealer(party, where.address, where.keys, before(here.starting))
-    return StreamSource(plan, channel, party=party, timeout=patience, starting=before(here.starting))
+    channel = call_dealer(party, where.address, where.keys, starting)
+    return StreamSource(plan, channel, party=party, timeout=patience, starting=starting)
 
 
 class Nothing:

@@ -23,6 +23,7 @@ from .notes import Notes
 from .program import Arrays
 
 State = Callable[[], Arrays]
+_SOON = 0.25  # of the time that another client has; then the parties are told for whom this one waits
 
 
 class World:
@@ -68,15 +69,18 @@ class FileDesk:
 
     keeps: called after each decision with the state; says whether to stop.  notes: this run's.
     pipe: to or from another client; others: the node and name of each other one.  timeout: of one who is silent there.
+    waiting: told whom this client waits for when it does so for long.  written: told how many decisions are noted.
     """
 
     def __init__(
         self, *, start: int, kept: Arrays | None, keeps: Callable[[int, State], bool] | None, notes: Notes | None,
         pipe: Path, others: Sequence[tuple[int, str]], timeout: float,
+        waiting: Callable[[str], None] = lambda _: None, written: Callable[[int], None] = lambda _: None,
     ) -> None:  # fmt: skip
         self.start, self.kept = start, kept
         self.stopped = False
         self._keeps, self._notes, self._pipe, self._others = keeps, notes, pipe, others
+        self._waiting, self._written, self._count = waiting, written, start
         self._world: IO[bytes] | None = None
         self._patience, self._usual = 3.0 * timeout, before(timeout)  # all others may still be starting
 
@@ -90,6 +94,8 @@ class FileDesk:
         """Append it to the notes, at once."""
         assert self._notes is not None
         self._notes.append(words)
+        self._count += 1
+        self._written(self._count)
 
     def noted(self, shape: tuple[int, ...]) -> np.ndarray:
         """What was written down before `start`, by whichever client of this run writes notes."""
@@ -109,10 +115,14 @@ class FileDesk:
         if self._world is None:
             self._world = os.fdopen(os.open(self._pipe, os.O_RDONLY | os.O_NONBLOCK), "rb", buffering=0)
         count, raw = 8 * int(np.prod(shape, dtype=np.int64)), b""
-        until = time.monotonic() + self._patience
+        now, (node, name) = time.monotonic(), self._others[0]
+        until, told = now + self._patience, now + _SOON * self._usual
         while len(raw) < count:
-            if not select.select([self._world], [], [], max(0.0, until - time.monotonic()))[0]:
-                node, name = self._others[0]
+            if not select.select([self._world], [], [], max(0.0, min(told, until) - time.monotonic()))[0]:
+                if told < until:
+                    self._waiting(name)
+                    told = until
+                    continue
                 raise PeerLost(f"{name} was silent for {self._patience:g} s: it hangs", peer=node)
             if not (more := self._world.read(count - len(raw))):
                 raise self._gone()

@@ -70,15 +70,15 @@ def reached(program: Program[Any], folder: Path) -> int:
     return max(done, default=0)
 
 
-def notes_in(program: Program[Any], folder: Path, *, every: int = 100) -> Notes | None:
+def notes_in(program: Program[Any], folder: Path) -> Notes | None:
     """What a client of this program writes down there."""
     role = program.notes
-    return None if role is None else Notes(folder / role.notes, program.noted, who=role.name, every=every)
+    return None if role is None else Notes(folder / role.notes, program.noted, who=role.name)
 
 
 def check_free(keep: Keep, homes: Iterable[Path], notes: Path | None = None) -> None:
     """ConfigError where there is a run that was not finished, and nobody said to discard it."""
-    there = any(any(home.glob("checkpoint-*.npz")) for home in homes)
+    there = any(checkpoints(home) for home in homes)
     noted = notes is not None and notes.exists() and notes.stat().st_size > 0
     if (there or noted) and not keep.overwrite and not (keep.folder / _FINISHED).exists():
         way = "go on with --resume, discard" if there else "there is no checkpoint to go on from, so discard"

@@ -27,6 +27,7 @@ from mpc.net.transport import DEFAULT_TIMEOUT, check_timeout
 from mpc.prg import fresh_key
 from mpc.scratch import scratch_folder
 
+from .checkpoint import checkpoints
 from .dealer_process import REPORT, check_material, dealer_beside
 from .folder import (
     COIN_KEY,
@@ -230,7 +231,7 @@ def _stopped(
 def _forget_if_unplayed(program: Program[Any], keep: Keep) -> None:
     """Where no role kept anything and none noted anything, there is nothing to put back or to count."""
     noted = program.notes is not None and (keep.folder / program.notes.notes).exists()
-    if not noted and not any(any(home.glob("checkpoint-*.npz")) for home in homes(program, keep.folder)):
+    if not noted and not any(checkpoints(home) for home in homes(program, keep.folder)):
         forget(program, keep.folder)
 
 

@@ -33,11 +33,11 @@ _TAG = 16
 class Notes:
     """A file of notes, each of the integers of one decision.
 
-    who: writes them.  every: how many of them may not be on the disk yet.
+    who: writes them.
     """
 
-    def __init__(self, path: Path, shape: tuple[int, ...] = (), *, who: str = "", every: int = 100) -> None:
-        self.path, self.who, self._shape, self._every = path, who, shape, every
+    def __init__(self, path: Path, shape: tuple[int, ...] = (), *, who: str = "") -> None:
+        self.path, self.who, self._shape = path, who, shape
         self._each = 8 * int(np.prod(shape, dtype=np.int64)) + _TAG
         self._file: IO[bytes] | None = None
         self._count, self._tag, self._key = 0, b"", b""
@@ -61,8 +61,12 @@ class Notes:
             self._tag, self._count = chained(self._key, self.path.name, self._tag, content), self._count + 1
             if file.write(content + self._tag) < self._each:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            if self._count % self._every == 0:
-                os.fdatasync(file.fileno())
+
+    def flush(self) -> None:
+        """All that was written is on the disk when this returns."""
+        if self._file is not None:
+            with writing(self.path):
+                os.fdatasync(self._file.fileno())
 
     def cut(self, count: int) -> None:
         """Only the first `count` stay."""

@@ -26,6 +26,7 @@ from offline import Plan
 from .exits import exit_codes, say
 from .folder import PICTURES, Keep, check_file, check_picture, reserved, settle
 from .launch import Processes, launch
+from .parser import Parser
 from .plan_command import add_plan
 from .program import Program
 from .progress import Progress
@@ -120,7 +121,7 @@ def main(system: System, arguments: Sequence[str] | None = None) -> None:
 
 
 def _parser_of(system: System) -> ArgumentParser:
-    parser = ArgumentParser(description=system.summary)
+    parser = Parser(description=system.summary)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     run, launch_, plan = (
         commands.add_parser(name, help=what).add_subparsers(dest="program", metavar="PROGRAM", required=True)

@@ -107,7 +107,7 @@ def computing_party(
     source = source_for(here, task.material, task.session, timeout=task.timeout) if task.draws else Nothing()
     source.want(program.draws(task.start))
     own = {party: own_inputs(folder, home_of(party))}
-    stop = Stop(folder, party, task.timeout)
+    stop, writer = Stop(folder, party, task.timeout), program.notes
     transport = join(task.timeout, clients=clients)
     if isinstance(source, StreamSource):
         source.waiting = transport.say_waiting
@@ -120,7 +120,10 @@ def computing_party(
         while True:
             finished = player.done >= program.decisions
             last = not finished and stop.here(player.done)
-            if last or task.due(player.done, program.decisions):
+            due = task.due(player.done, program.decisions)
+            if due and writer is not None:  # a checkpoint that these do not reach is none to go on from
+                transport.await_noted(program.parties + program.roles.index(writer), player.done)
+            if last or due:
                 facts = {"run": task.run, "role": home.name, **session.counted(), "seconds": seconds}
                 Checkpoint(player.done, facts, player.state()).save(home)
             if last or finished:
@@ -141,7 +144,7 @@ def computing_party(
 
 def client(program: Program[Any], task: Task, folder: Path, role: Role, node: int, link: ClientLink) -> None:
     """Plays a client; one that is left waiting because all others were asked to stop ends in peace."""
-    desk = _desk(program, task, folder, role, node)
+    desk = _desk(program, task, folder, role, node, link)
     try:
         left = serve(link, program.client(role.name, own_inputs(folder, role.name), desk))
     except MaskedError:
@@ -189,7 +192,7 @@ def own_inputs(folder: Path, role: str) -> Arrays:
     return arrays
 
 
-def _desk(program: Program[Any], task: Task, folder: Path, role: Role, node: int) -> FileDesk:
+def _desk(program: Program[Any], task: Task, folder: Path, role: Role, node: int, link: ClientLink) -> FileDesk:
     kept, keeps = None, None
     if role.home:
         home, stop = task.keep / role.home, Stop(folder, node, task.timeout)
@@ -203,10 +206,17 @@ def _desk(program: Program[Any], task: Task, folder: Path, role: Role, node: int
             return last
 
     others = [(program.parties + at, other.name) for at, other in enumerate(program.roles) if other is not role]
-    notes = notes_in(program, task.keep, every=task.every)
+    notes = notes_in(program, task.keep)
+
+    def written(done: int) -> None:
+        if notes is not None and task.due(done, program.decisions):
+            notes.flush()
+            link.say_noted(done)
+
     return FileDesk(
-        start=task.start, kept=kept, keeps=keeps, notes=notes, pipe=folder / PIPE, others=others, timeout=task.timeout
-    )
+        start=task.start, kept=kept, keeps=keeps, notes=notes, pipe=folder / PIPE, others=others, timeout=task.timeout,
+        waiting=link.say_waiting, written=written,
+    )  # fmt: skip
 
 
 def _module(name: str, file: str | None) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from bandits.samba import NAMES, BernoulliArms, SambaError, Seeds, load_arms
+from bandits.samba import NAMES, BernoulliArms, Seeds
 from mpc.errors import ConfigError
 
 from ..run.folder import Keep
@@ -25,6 +25,7 @@ from ..run.stopping import Interrupt, Stopped
 from .classic.checkpoints import forget, last_common
 from .classic.messages import Spec
 from .classic.run import play_classic
+from .data_arms import add_arms, arms_of
 from .mpc.program import CUSTOMER
 from .mpc.run import Federation, Run
 from .mpc.settings import Settings
@@ -32,6 +33,7 @@ from .report import classic_document, classic_text, document, text
 
 SAMBA = "samba"
 DEFAULT_ARMS = BernoulliArms(np.array([0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55]))
+OPTIMISED, TEXT = "optimised", "text"
 _HOSTS = 10
 _OF_POLICIES = {"eps": (0.1, "epsilon-greedy"), "tau": (0.06, "softmax"), "beta": (0.1, "pursuit")}  # by default
 _ABOUT = """Federated multi-armed bandits (SAMBA): {more}.
@@ -52,6 +54,7 @@ _EXAMPLES = """examples:
   masked {how} {name} --budget 100000 --out runs/a     Ctrl-C, then the same with --resume
   masked {how} {name} --json                           one JSON document for other tools
   masked launch samba --hosts 1                        all owners in one process
+  masked {how} samba --policy thompson --data jester --data-dir DIR --budget 100000
   masked offline plan samba -o plan.json               material for N - K steps, dealt beforehand:
   masked offline deal plan.json --steps 990 --out material
   masked launch samba --material material
@@ -71,15 +74,19 @@ class Samba(System):
         """The options that settings are made of."""
         game = parser.add_argument_group("the bandit")
         game.add_argument("--policy", default="ucb", metavar="NAME", help=f"{', '.join(NAMES)} (ucb)")
-        game.add_argument("--arms-file", type=Path, metavar="FILE", help="the number of arms, then their means")
         game.add_argument("--budget", type=int, default=1000, metavar="N", help="how many pulls DC pays for (1000)")
         game.add_argument("--eps", type=float, default=0.1, help="how often epsilon-greedy explores (0.1)")
         game.add_argument("--tau", type=float, default=0.06, help="softmax's temperature, from 0.001 (0.06)")
         game.add_argument("--beta", type=float, default=0.1, help="pursuit's pace (0.1)")
+        add_arms(parser)
 
     def add_options(self, parser: ArgumentParser, *, processes: bool) -> None:
         """The size of keys, and how many processes play the owners."""
         parser.add_argument("--bits", type=int, default=2048, help="of DC's Paillier key in mode classic (2048)")
+        parser.add_argument(
+            "--exploring", choices=[OPTIMISED, TEXT], default=OPTIMISED,
+            help="what owners send in mode classic where a step explores: nothing, or, as the paper's text has it, a 0",
+        )  # fmt: skip
         parser.add_argument(
             "--hosts", type=int,
             help=f"processes that play the owners of mode mpc, in blocks (K, at most {_HOSTS})"
@@ -91,6 +98,8 @@ class Samba(System):
         """What argparse does not know."""
         if options.mode == CLASSIC and options.hosts:
             raise ConfigError("--hosts is of --mode mpc: in the published protocol each owner is alone")
+        if options.exploring == TEXT and options.mode != CLASSIC:
+            raise ConfigError("--exploring is of --mode classic: on shares nobody is told that a step explores")
         for name, (usual, policy) in _OF_POLICIES.items():
             if getattr(options, name) != usual and options.policy != policy:
                 raise ConfigError(f"--{name} is of --policy {policy}, not of {options.policy}: leave it out")
@@ -101,11 +110,11 @@ class Samba(System):
 
     def clients(self, options: Namespace, *, processes: bool) -> tuple[str, ...]:
         """The hosts of the owners, and DC."""
-        return (*_settings(options, arms_of(options), processes=processes).roles, CUSTOMER)
+        return (*_settings(options, arms_of(options, DEFAULT_ARMS), processes=processes).roles, CUSTOMER)
 
     def program(self, options: Namespace, *, processes: bool) -> Federation:
         """On shares."""
-        arms = arms_of(options)
+        arms = arms_of(options, DEFAULT_ARMS)
         settings = _settings(options, arms, processes=processes)
         return Federation(settings, options.parties, options.seed, arms, _beside(options.budget))
 
@@ -118,12 +127,13 @@ class Samba(System):
         self, options: Namespace, keep: Keep | None, *, processes: bool, watch: Callable[[int], None]
     ) -> Report:
         """As published, with AES-GCM and Paillier."""
-        arms = arms_of(options)
+        arms = arms_of(options, DEFAULT_ARMS)
         with ExitStack() as stack:
             interrupt = None if processes else stack.enter_context(Interrupt())
+            spec = Spec(options.policy, options.eps, options.tau, options.beta, zeros=options.exploring == TEXT)
             try:
                 run = play_classic(
-                    Spec(options.policy, options.eps, options.tau, options.beta), arms, options.budget,
+                    spec, arms, options.budget,
                     seed=options.seed, processes=processes, watch=watch, bits=options.bits, keep=keep,
                     stop=None if interrupt is None else lambda: bool(interrupt.asked),
                     timeout=options.timeout or 60.0,
@@ -153,16 +163,6 @@ def _beside(budget: int) -> Callable[[int], None]:
     return watch
 
 
-def arms_of(options: Namespace) -> BernoulliArms:
-    """Those of the file, or ten built-in ones."""
-    if options.arms_file is None:
-        return DEFAULT_ARMS
-    try:
-        return load_arms(options.arms_file)
-    except SambaError as error:
-        raise ConfigError(str(error)) from error
-
-
 def _settings(options: Namespace, arms: BernoulliArms, *, processes: bool) -> Settings:
     hosts = getattr(options, "hosts", None)
     if hosts is None:
@@ -176,7 +176,7 @@ def _report(options: Namespace, facts: dict[str, Any], text: str, pulled: Sequen
     def draw(path: Path) -> None:
         from ..run.plots import paid_so_far
 
-        arms, seed = arms_of(options), Seeds.of(options.seed).rewards
+        arms, seed = arms_of(options, DEFAULT_ARMS), Seeds.of(options.seed).rewards
         rewards = np.array([arms.reward(seed, int(arm), t) for t, arm in enumerate(pulled or (), start=1)])
         title = f"{options.policy}, {len(arms)} arms, mode {options.mode}"
         best, mean = float(arms.means.max()), float(arms.means.mean())

@@ -75,7 +75,9 @@ class LocalPolicy(ABC):
     name: ClassVar[str]
     selects: ClassVar[tuple[Select, ...]] = (Select.LARGEST,)
     shared: ClassVar[str] = ""  # what a score needs that no owner holds: such a policy is refused
+    placed: ClassVar[str] = ""  # what selecting needs of arms beyond their masked words in a secret order: refused too
     lift: int = 0  # added to every score, in words: an integer that makes them non-negative
+    zeros: bool = False  # as published, owners send a score of 0 where a step explores, instead of none
 
     @property
     def iterations(self) -> int:
@@ -239,11 +241,18 @@ def unpack(stream: np.random.Generator, words: np.ndarray) -> None:
 def require_local(policy: LocalPolicy) -> None:
     """ConfigError where a score needs more than its owner holds: declared, or found by playing owners apart.
 
+    Or where selecting needs more than words in a secret order, as declared.
+
     Found: in 40 steps of made-up bits and rewards, an owner that is hosted alone computes other words, or another
     state, than the same owner beside three others.
     """
     if policy.shared:
         raise ConfigError(f"{policy.name} breaks score locality: it needs {policy.shared}, which no owner holds alone")
+    if policy.placed:
+        raise ConfigError(
+            f"{policy.name} breaks oblivious selection: Comp would need {policy.placed}, "
+            "and has masked words alone, in a secret order"
+        )
     if not policy.selects:
         raise ConfigError(f"{policy.name} declares no iteration: say how each selects an arm")
     if policy.iterations > MOST_ITERATIONS:

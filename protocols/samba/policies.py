@@ -210,10 +210,35 @@ class ReinforcementComparison(LocalPolicy):
         return math.exp(self._beta * budget)
 
 
+class Parity(LocalPolicy):
+    """Odd arms at odd steps and even ones at even steps, of them those of means in [0.5, 1], then the largest mean.
+
+    The paper's invented example of what Comp cannot select: a secret order hides which arm is odd, a mask which mean is
+    at least 0.5.
+    """
+
+    name = "parity"
+    placed = "the numbers of the arms, and their means without a mask"
+
+    def score(self, mine: Holdings, t: int, iteration: int) -> np.ndarray:
+        """The mean."""
+        return mine.means
+
+    def largest(self, budget: int, iteration: int) -> float:
+        """Of a mean."""
+        return 1.0
+
+
 def local_policy(
-    name: str, *, eps: float = 0.1, tau: float = 0.06, beta: float = 0.1, race: bool = False
-) -> LocalPolicy:  # fmt: skip
+    name: str, *, eps: float = 0.1, tau: float = 0.06, beta: float = 0.1, race: bool = False, zeros: bool = False
+) -> LocalPolicy:
     """The owners' side of the policy called `name`; each parameter counts for the policy that has it."""
+    policy = _named(name, eps, tau, beta, race)
+    policy.zeros = zeros
+    return policy
+
+
+def _named(name: str, eps: float, tau: float, beta: float, race: bool) -> LocalPolicy:
     match name:
         case "epsilon-greedy":
             return EpsilonGreedy(eps)
@@ -229,6 +254,8 @@ def local_policy(
             return Pursuit(beta)
         case "reinforcement-comparison":
             return ReinforcementComparison(beta)
+        case "parity":
+            return Parity()
     raise ConfigError(f"there is no policy {name!r}: choose one of {', '.join(NAMES)}")
 
 

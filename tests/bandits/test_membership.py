@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from bandits.attacks.game import Game, in_turn, split
 from bandits.attacks.outsider import Outsider
 from bandits.attacks.sequence import ANYWHERE, CHANCES, ONE_ARM, PUBLIC, REPLAY, played
 from bandits.attacks.shadow import ARMS, STATE, WEIGHTS, deviations
-from bandits.attacks.yeom import Samples, likelihoods
+from bandits.attacks.yeom import Samples, by_run, likelihoods
 from bandits.environments import Environment, synthetic_linear, unit_rows
 from bandits.linear import LinearBandit
 from bandits.privacy import eta_per_step
@@ -197,6 +198,29 @@ def test_the_conditionals_come_from_one_half_and_are_used_on_the_other() -> None
     members, others = likelihoods(samples(member_arms, member_rewards), samples(other_arms, other_rewards), 3)
     expected = [math.log(3 / 4) - math.log(1 / 5), math.log(1 / 4) - math.log(4 / 5), 0, 0, 0]
     assert members[0] == pytest.approx(expected) and others[0] == pytest.approx(expected)
+
+
+def test_both_ways_of_counting_give_the_advantage_of_each_run() -> None:
+    """Counted apart it is the mean that `yeom` gives; counted on the same samples, chance alone adds to it."""
+    plan = Plan(1.0, 40, 1, 30, seed=3, at=(20, 40))
+
+    def linear(replicas: int) -> LinearBandit:
+        return LinearBandit(replicas, 2, 8)
+
+    early, late = by_run(riddle(), plan, linear)
+    rows = attacked(riddle(), Attack.YEOM, 1.0, steps=40, runs=30, seed=3)["an arm and its reward"]
+    assert (early.step, late.step) == (20, 40) and early.apart.shape == late.same.shape == (30,)
+    assert late.apart.mean() == pytest.approx(rows[-1].advantage.value)
+    assert late.apart.mean() - 4 * late.apart.std() / math.sqrt(30) < 0 < late.same.mean() - 4 * late.same.std() / 30
+
+
+def test_what_a_data_set_brings_to_hold_out_is_held_out() -> None:
+    """The learner may play every row; of the others it remembers none."""
+    others = riddle(seed=9)
+    brought = replace(riddle(), held_out=others)
+    (row,) = attacked(brought, Attack.YEOM, 0.0, steps=60, checkpoints=1, learner=Parrot)["an arm and its reward"]
+    assert row.advantage.others == 100 * 30
+    assert row.advantage.value == pytest.approx(0.5, abs=5 * math.sqrt(0.25 / 3000))
 
 
 def test_yeom_finds_a_learner_that_remembers() -> None:

@@ -53,6 +53,13 @@ def test_it_is_the_published_algorithm(dim: int, arms: int, gamma: float, delta:
     assert pulls[0].arm == coins.first
 
 
+def test_a_bound_that_grows_is_log_t() -> None:
+    given = Confidence(0.01, 0.001, 0.01, theta_norm=8.0, arm_norm=2.0, growing=True)
+    for t in (1, 2, 50):
+        root = math.sqrt(3 * math.log((1 + t * 4.0 / 0.01) / 0.001))
+        assert given.omega(t, 3) == pytest.approx(0.01 * root + 0.1 * math.log(t))
+
+
 def test_it_comes_to_pull_the_best_arm() -> None:
     problem = random_problem(3, 10, noise=0.2)
     coins = Coins.draw(1, budget=400, arms=10, size=0.2)

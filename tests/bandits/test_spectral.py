@@ -86,6 +86,18 @@ def test_it_is_the_published_algorithm() -> None:
     assert [pull.arm for pull in pulls] == pulled
 
 
+@pytest.mark.parametrize("printed", [False, True])
+def test_omega_is_as_one_or_the_other_paper_has_it(printed: bool) -> None:
+    """With the paper's constants 2 log(1 / delta) is 13.8 outside of the root, and next to nothing inside."""
+    given = SpectralConfidence((0.0, 0.5, 2.0), 0.01, 0.001, 0.01, printed=printed, growing=True)
+    for t in (1, 30):
+        root = given.effective_dimension(t) * math.log(1 + t / 0.01)
+        sure = 2 * math.log(1 / 0.001)
+        wanted = 0.02 * math.sqrt(root) + sure if printed else 0.02 * math.sqrt(root + sure)
+        assert given.omega(t, 3) == pytest.approx(wanted + math.log(t))
+    assert (given.omega(1, 3) > 13) is printed
+
+
 def test_eigenvalues_may_be_whole_numbers() -> None:
     given = SpectralConfidence((0, 1, 3), gamma=1)
     assert given.regulariser(3).dtype == np.float64

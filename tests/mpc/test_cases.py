@@ -9,13 +9,15 @@ import numpy as np
 import pytest
 
 from mpc import ops
-from mpc.cases import Case, argmax_case, cases
+from mpc.cases import Case, argmax_case, cases, paper_cases
 from mpc.rounds import together
 
 Fixture = Callable[..., Any]
 
 
-@pytest.mark.parametrize("case", cases(quick=True), ids=lambda case: case.name)
+@pytest.mark.parametrize(
+    "case", [*cases(quick=True), *paper_cases(9), *paper_cases(16)[-1:]], ids=lambda case: case.name
+)
 def test_case(case: Case, parties: int, simulate: Fixture, reveal: Fixture) -> None:
     session = simulate(parties)
     values = case.inputs(np.random.default_rng(20))

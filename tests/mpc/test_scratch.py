@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -132,3 +133,32 @@ def test_many_that_start_and_end_together_do_not_disturb_each_other(place: Path)
     for thread in threads:
         thread.join(60)
     assert not wrong and list(place.iterdir()) == []
+
+
+@pytest.mark.parametrize("call", ["open", "mkdir"])
+def test_a_signal_while_the_place_is_found_or_the_folder_made_leaves_nothing(
+    call: str, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python tries the place with a file of its own; SIGHUP comes when that has just been made."""
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setenv("TMPDIR", str(place))
+    does, before = getattr(os, call), signal.getsignal(signal.SIGHUP)
+
+    def interrupted(*given: Any, **named: Any) -> Any:
+        made = does(*given, **named)
+        signal.raise_signal(signal.SIGHUP)
+        return made
+
+    def unwinds(how: int, _: object) -> None:
+        raise SystemExit(128 + how)
+
+    signal.signal(signal.SIGHUP, unwinds)
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(os, call, interrupted)
+            with pytest.raises(SystemExit), scratch_folder():
+                pass
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    for name in os.listdir(place):
+        assert (place / name / "lock").exists(), f"{name} is nobody's, and stays for ever"

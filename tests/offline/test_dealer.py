@@ -263,10 +263,9 @@ def check(item: Correlation, rows: tuple[np.ndarray, ...], clear: list[np.ndarra
     elif isinstance(item, UniformNumber):
         assert all(0 <= u < 2**item.bits for u in clear[0].flat)
     elif isinstance(item, Exploration):
-        explores, arm = clear
+        explores, scores = clear
         assert set(explores.flat) <= ({0} if item.eps == 0 else {1} if item.eps == 1 else {0, 1})
-        for row in arm.reshape(-1, shape[-1]):
-            assert sorted(row) == [0] * (shape[-1] - 1) + [1]
+        assert all(0 <= u < 2**item.bits for u in scores.flat)
     elif isinstance(item, Gaussian):
         widest = 8 * item.deviation * 2.0**item.scale
         assert all(abs(signed(z)) <= widest + 0.5 for z in clear[0].flat)
@@ -351,7 +350,7 @@ LOPSIDED = [  # clear values far from uniform, so that a leak would show
     EqualTables((6,), 30),
     TruncationMask((800,), 20),
     SharedBits((40,), 20),
-    Exploration((100, 8), 0.5),
+    Exploration((100, 8), 0.5, 20),
     Gaussian((800,), 1.0, 20),
 ]
 
@@ -395,11 +394,15 @@ def test_noise_explores_as_often_as_eps_says() -> None:
 
 @pytest.mark.parametrize("eps", [0.01, 0.3, 0.97])
 def test_exploration_is_as_often_as_eps_says_and_uniform_whoever_explores(eps: float) -> None:
-    """Exact binomial test of the coin; chi-square of the arm, apart for both coins; each at 1 - 1e-4, seed fixed."""
-    item = Exploration((20, 1000, 4), eps)
-    explores, arm = (rows[0] + rows[1] for rows in dealer(2, seed=6).draw(item))
+    """Exact binomial test of the coin; chi-square of the arm, apart for both coins; each at 1 - 1e-4, seed fixed.
+
+    The scores are uniform by Kolmogorov and Smirnov, at 1 - 1e-4.
+    """
+    item = Exploration((20, 1000, 4), eps, 20)
+    explores, scores = (rows[0] + rows[1] for rows in dealer(2, seed=6).draw(item))
     assert stats.binomtest(int(explores.sum()), 20_000, eps).pvalue > 1e-4
-    chosen = arm.argmax(axis=-1)
+    assert stats.kstest(scores.reshape(-1) * 2.0**-20, "uniform").pvalue > 1e-4
+    chosen = scores.argmax(axis=-1)
     for coin in (0, 1):
         assert stats.chisquare(np.bincount(chosen[explores == coin], minlength=4)).pvalue > 1e-4
     neighbours = np.corrcoef(explores[:, 1:].reshape(-1), explores[:, :-1].reshape(-1))[0, 1]
@@ -457,7 +460,7 @@ def test_normal_draws_that_do_not_fit_are_refused(item: Gaussian) -> None:
 
 
 COINS: list[Correlation] = [
-    ChoiceNoise((3, 5), 0.5, 16), Permutation((2, 9)), UniformNumber((5,), 64), Exploration((9, 4), 0.5),
+    ChoiceNoise((3, 5), 0.5, 16), Permutation((2, 9)), UniformNumber((5,), 64), Exploration((9, 4), 0.5, 16),
     Gaussian((6,), 1.0, 20),
 ]  # fmt: skip
 MASKS: list[Correlation] = [SquareMask((3,)), SignTables((2,), 40), EqualTables((3,), 20), LookupMask((9,), CUBES)]
@@ -544,7 +547,7 @@ def test_blocks_are_independent_of_what_came_before(block: int, other: int, part
 @pytest.mark.parametrize(
     "item",
     [
-        Permutation((100, 8)), ChoiceNoise((100, 8), 0.5, 16), UniformNumber((9,), 64), Exploration((400, 2), 0.5),
+        Permutation((100, 8)), ChoiceNoise((100, 8), 0.5, 16), UniformNumber((9,), 64), Exploration((400, 2), 0.5, 64),
         Gaussian((9,), 1.0, 20),
     ],
     ids=name,

@@ -225,7 +225,7 @@ def test_a_folder_of_something_else_is_no_store(homes: list[Path], tmp_path: Pat
     """Nobody is told to delete it, or to deal a new one in its place."""
     other = tmp_path / "site"
     other.mkdir()
-    for name in ("index.html", "key", "plan.json", "manifest.json"):
+    for name in ("index.html", "cursor", "corrections", "key", "plan.json", "manifest.json"):
         for look in (Store, inspect):
             with pytest.raises(ConfigError, match=rf"{other} is not a store: name a folder party-p that") as refusal:
                 look(other)

@@ -14,6 +14,8 @@ from tests.parties.processes import ended, free_port
 
 from .harness import LIMIT, awaited, children, finished, started
 
+SYSTEMS = ["ppcb", "samba", "linucb_ds", "helba"]
+
 
 def refused(done: subprocess.CompletedProcess[str], *words: str) -> None:
     """A user's mistake: exit code 2, the cure on stderr, no traceback."""
@@ -21,6 +23,25 @@ def refused(done: subprocess.CompletedProcess[str], *words: str) -> None:
     assert "Traceback" not in done.stderr
     for word in words:
         assert word in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "loaded"),
+    [
+        ("run ppcb", {"ppcb"}), ("offline plan samba", {"samba"}), ("attack helba", {"helba"}),
+        ("launch argmax", set()), ("dealer", set()), ("demo", set()), ("run", set(SYSTEMS)),
+    ],
+)  # fmt: skip
+def test_a_command_loads_the_programs_that_it_names(words: str, loaded: set[str]) -> None:
+    script = (
+        "import contextlib, os, sys\n"
+        "from protocols.cli import main\n"
+        "with contextlib.suppress(SystemExit), contextlib.redirect_stdout(open(os.devnull, 'w')):\n"
+        f"    main({[*words.split(), '--help']})\n"
+        f"print(*(name for name in {SYSTEMS} if 'protocols.' + name in sys.modules))"
+    )
+    done = finished(script, program=("-c",))
+    assert set(done.stdout.split()) == loaded, done.stderr
 
 
 @pytest.mark.parametrize("parties", [2, 3, 5])

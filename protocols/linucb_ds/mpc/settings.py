@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 from bandits.coins import Noise
 from bandits.fixed_point import Bounds, PublicMap, Scales, bounds, rounded
 from bandits.linear_problem import Exploration, LinearProblem, ProblemError, longest_norm
+from bandits.oful import Confidence
 from bandits.spectral import SpectralConfidence
 from mpc import ops
 from mpc.correlations import Correlation
@@ -25,6 +27,7 @@ from .ranges import HiddenRanges, bits_before, largest_noise, widest_surprise
 
 WORD = 64
 LEAST_BITS = 12
+_MOST_DOUBLINGS = 24
 LEAST_PULLS = 2  # that bounds are for, so that a run of one draws what a rehearsal of two finds
 SUM_BITS = 10  # a thousandth of the largest sum there can be, and no digit that would tell which theta it is of
 
@@ -64,17 +67,27 @@ class Settings:
         cls, problem: LinearProblem, budget: int, *, noise: Noise = Noise.SIGN, hide: bool = False,
         scales: Scales | None = None, sum_bits: int = SUM_BITS,
     ) -> Settings:  # fmt: skip
-        """The public half of a problem, with as many fraction bits as fit."""
+        """The public half of a problem, with as many fraction bits as fit.
+
+        Where arms are hidden and words have no room, the error names the least gamma that leaves some, if doubling
+        finds one.
+        """
         if budget < 1:
             raise ConfigError(f"a budget is at least 1 pull, not {budget}")
-        arms, exploration = problem.arms, problem.exploration
+
+        def made(exploration: Exploration) -> Settings:
+            fitting = scales or fitting_scales(problem.arms, exploration, max(LEAST_PULLS, budget), noise)
+            given = cls(rounded(problem, fitting).arms, exploration, budget, noise, hide, fitting, sum_bits)
+            PublicMap(given.arms, exploration, budget)
+            return given
+
         try:
-            fitting = scales or fitting_scales(arms, exploration, max(LEAST_PULLS, budget), noise)
-            made = cls(rounded(problem, fitting).arms, exploration, budget, noise, hide, fitting, sum_bits)
-            PublicMap(made.arms, exploration, budget)
+            return made(problem.exploration)
         except ProblemError as error:
             raise ConfigError(str(error)) from error
-        return made
+        except RangeError as error:
+            gamma = _gamma_with_room(problem.exploration, made) if hide else None
+            raise (error if gamma is None else RangeError(f"{error}; gamma {gamma:g} has room")) from error
 
     @property
     def count(self) -> int:
@@ -146,6 +159,18 @@ class Settings:
             np.array(given["arms"]), constants.from_json(given), given["budget"], Noise(given["noise"]),
             given["hide"], Scales(**given["scales"]), given["sum_bits"],
         )  # fmt: skip
+
+
+def _gamma_with_room(exploration: Exploration, made: Callable[[Exploration], object]) -> float | None:
+    """The first of 2, 4, 8, ... times its gamma for which settings can be made."""
+    if not isinstance(exploration, Confidence | SpectralConfidence):
+        return None
+    for doubled in range(1, _MOST_DOUBLINGS):
+        gamma = exploration.gamma * 2.0**doubled
+        with suppress(RangeError, ProblemError):
+            made(replace(exploration, gamma=gamma))
+            return gamma
+    return None
 
 
 def prior_norm(exploration: Exploration, dim: int) -> float:

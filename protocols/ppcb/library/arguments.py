@@ -1,4 +1,4 @@
-"""What the library's calls may be given: contexts within the bound, known arms, rewards in [0, 1].  Knows no share."""
+"""What the library's calls may be given: contexts within the bound, known arms, rewards in range.  Knows no share."""
 
 from __future__ import annotations
 
@@ -61,14 +61,17 @@ def contexts_of(given: Any, blocks: Mapping[int, slice], *, bound: float) -> tup
     return rows, alone
 
 
-def rewards_of(given: Any, count: int | None = None) -> np.ndarray:
-    """(count,) rewards."""
+def rewards_of(given: Any, count: int | None = None, *, within: tuple[float, float] = (0.0, 1.0)) -> np.ndarray:
+    """(count,) rewards, none beyond the ends of `within`."""
     rewards = np.atleast_1d(_numbers(given, "rewards"))
     _check_count(rewards, count, "rewards")
     if not np.isfinite(rewards).all():
         raise RangeError("rewards hold NaN or infinite values: leave those decisions out, or forget them")
-    if rewards.min(initial=0.0) < 0.0 or rewards.max(initial=0.0) > 1.0:
-        raise RangeError("rewards lie in [0, 1]: shift and scale them")
+    if not ((rewards >= within[0]) & (rewards <= within[1])).all():
+        raise RangeError(
+            f"rewards lie in [{within[0]:g}, {within[1]:g}]: shift and scale them, or make the bandit with another "
+            "reward_range"
+        )
     return rewards
 
 
@@ -141,6 +144,30 @@ def folder_of(given: Any) -> Path:
     if not isinstance(given, (str, os.PathLike)):
         raise ArgumentError(f"a folder is named by text or a path, not {given!r}")
     return Path(given)
+
+
+def reward_range_of(given: Any) -> tuple[float, float]:
+    """The ends of it."""
+    try:
+        low, high = (real_number(end, "an end of reward_range") for end in given)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, ArgumentError):
+            raise
+        raise ArgumentError(f"reward_range is a pair of numbers, not {given!r}") from None
+    return low, high
+
+
+def widths_of(given: Any, parties: int, dim: int) -> tuple[int, ...]:
+    """How many features each party owns; () where that is not said, and then each owns at least one."""
+    if given is not None:
+        return tuple(whole_numbers(given, parties, "owners").tolist())
+    if parties > dim:
+        raise ArgumentError(
+            f"{parties} parties of {dim} features: each owns at least one, so use at most {dim} parties"
+            if dim > 1
+            else f"contexts of {dim} features have no {parties} owners: a bandit has at least 2 features"
+        )
+    return ()
 
 
 def real_number(given: Any, what: str) -> float:

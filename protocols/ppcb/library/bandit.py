@@ -57,8 +57,11 @@ class PrivateContextualBandit:
     for a simulation, for tests, and where one process may see everything; `over` makes one party's end of the same
     bandit on a network.  `ledger` says who learned what.
 
+    owners: how many features each party owns, where blocks are not equal; a party may own none.
+
     policy: "epsilon-greedy", "linucb" or "thompson", the latter two with alpha; each explores uniformly with
     probability eps.  ridge: of the regressions.  bound: the largest norm of one party's features of a context.
+    reward_range: where rewards lie.
     steps: how many contexts are learned from at most, 10,000 where it is not said; ranges and the precision of the
     state follow from both, so say what you expect, and `extend` it later.  seed: makes a simulation repeatable and its
     `coins` known; without one the dealer's keys are fresh.
@@ -84,13 +87,15 @@ class PrivateContextualBandit:
         alpha: float = 1.0,
         ridge: float = 1.0,
         bound: float = 1.0,
+        owners: Sequence[int] | None = None,
+        reward_range: tuple[float, float] = (0.0, 1.0),
         steps: int = 10_000,
         most_unpaid: int = 10_000,
         seed: int | None = None,
         _service: Service | None = None,
     ) -> None:
         if _service is None:  # `over`, `load` and `plan` bring their own, whose settings hold
-            settings = settings_of(n_arms, dim, eps, policy, alpha, ridge, bound, steps, parties)
+            settings = settings_of(n_arms, dim, eps, policy, alpha, ridge, bound, steps, parties, owners, reward_range)
             most = arguments.most_unpaid_of(most_unpaid)
             _service = Service(settings, InOneProcess.of(settings.owners, seed), most_unpaid=most)
         self.turn = Turn()
@@ -109,6 +114,8 @@ class PrivateContextualBandit:
         alpha: float = 1.0,
         ridge: float = 1.0,
         bound: float = 1.0,
+        owners: Sequence[int] | None = None,
+        reward_range: tuple[float, float] = (0.0, 1.0),
         steps: int = 10_000,
         most_unpaid: int = 10_000,
     ) -> PrivateContextualBandit:
@@ -123,7 +130,9 @@ class PrivateContextualBandit:
         alternate so, with as many contexts each time; the source refuses anything else before it is used.
         """
         hosting, most = OneEnd(session), arguments.most_unpaid_of(most_unpaid)
-        settings = settings_of(n_arms, dim, eps, policy, alpha, ridge, bound, steps, hosting.parties)
+        settings = settings_of(
+            n_arms, dim, eps, policy, alpha, ridge, bound, steps, hosting.parties, owners, reward_range
+        )
         return cls._of(Service(settings, hosting, most_unpaid=most))
 
     @property
@@ -212,7 +221,7 @@ class PrivateContextualBandit:
         decision_id: Any = None,
         overridden: Any = False,
     ) -> None:
-        """Learn from the reward in [0, 1] of one decision, or of several given as arrays; late, and in any order.
+        """Learn from the reward of one decision, or of several given as arrays; late, and in any order.
 
         decision_id: of `predict`.  The shares that were kept then are used; nothing but the reward is shared, and a
         `context` is not looked at again.  `action` may be left out.  Where it differs from the predicted arm, the
@@ -238,7 +247,7 @@ class PrivateContextualBandit:
         actions = predicted if action is None else arguments.whole_numbers(action, len(found), "actions")
         said = actions != predicted
         arguments.places_of(actions[said], self.arms)
-        service.learn_open(decisions, said, Pay(actions, arguments.rewards_of(reward, len(found))))
+        service.learn_open(decisions, said, Pay(actions, self._rewards(reward, len(found))))
 
     @in_turn
     def partial_fit(self, decisions: Any, rewards: Any, contexts: Any) -> None:
@@ -258,7 +267,7 @@ class PrivateContextualBandit:
             return
         actions = arguments.whole_numbers(decisions, len(rows), "actions")
         arguments.places_of(actions, self.arms)
-        service.learn_given(rows, Pay(actions, arguments.rewards_of(rewards, len(rows))))
+        service.learn_given(rows, Pay(actions, self._rewards(rewards, len(rows))))
 
     @in_turn
     def forget(self, decision_id: Any) -> None:
@@ -383,9 +392,12 @@ class PrivateContextualBandit:
             return "action and reward are wanted, and with a decision_id the reward alone: give them"
         return "on a network the puller's client gives the action and the payer's the reward: leave them out here"
 
+    def _rewards(self, given: Any, count: int) -> np.ndarray:
+        return arguments.rewards_of(given, count, within=self._settings.reward_range)
+
     def _rows(self, contexts: Any) -> tuple[np.ndarray, bool]:
         """Whole contexts where all parties are here, else this party's features of them."""
-        own = dict(enumerate(feature_blocks(self.dim, self.parties)))
+        own = dict(enumerate(feature_blocks(self.dim, self.parties, self._settings.widths)))
         if not self._hosting.whole:
             (party,) = self._hosting.hosted
             own = {party: slice(0, own[party].stop - own[party].start)}

@@ -9,19 +9,21 @@ import math
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 from mpc.errors import RangeError
 
 from ..settings import Policy, Settings
-from .arguments import ArgumentError, check_arms, real_number, whole_number
+from .arguments import ArgumentError, check_arms, real_number, reward_range_of, whole_number, widths_of
 
 _LEARN_BATCH = 32
 _LARGEST_INVERSE = 128.0  # of 1 + B norm^2 / ridge, so that the inverse of a batch keeps its digits
 
 
 def settings_of(
-    n_arms: int, dim: int, eps: float, policy: str, alpha: float, ridge: float, bound: float, steps: int, parties: int
-) -> Settings:
+    n_arms: int, dim: int, eps: float, policy: str, alpha: float, ridge: float, bound: float, steps: int, parties: int,
+    owners: Any, reward_range: Any,
+) -> Settings:  # fmt: skip
     """What all parties agree on, with state bits and refreshes for so many contexts."""
     n_arms, dim, steps, parties = (
         whole_number(value, name)
@@ -35,12 +37,7 @@ def settings_of(
     check_arms(n_arms)
     if parties < 2:
         raise ArgumentError(f"secret sharing needs at least 2 parties, not {parties}")
-    if parties > dim:
-        raise ArgumentError(
-            f"{parties} parties of {dim} features: each owns at least one, so use at most {dim} parties"
-            if dim > 1
-            else f"contexts of {dim} features have no {parties} owners: a bandit has at least 2 features"
-        )
+    widths, rewards = widths_of(owners, parties, dim), reward_range_of(reward_range)
     if steps < 1:
         raise ArgumentError(f"`steps` says how many contexts are learned from, at least 1, not {steps}")
     names = [each.value for each in Policy]
@@ -49,7 +46,10 @@ def settings_of(
     if not (0.0 < ridge < math.inf and 0.0 < bound < math.inf and 0.0 <= alpha < math.inf):
         raise ArgumentError(f"ridge {ridge:g} and bound {bound:g} are positive numbers, alpha {alpha:g} is one or 0")
     wanted = {"alpha": alpha, "ridge": ridge, "bound": bound}
-    plain = Settings(n_arms, dim, eps, policy=Policy(policy), owners=parties, bound=1.0 / parties, steps=1)
+    plain = Settings(
+        n_arms, dim, eps, policy=Policy(policy), owners=parties, widths=widths, bound=1.0 / parties, steps=1,
+        reward_range=rewards,
+    )  # fmt: skip
     try:
         given = replace(plain, alpha=alpha, ridge=ridge, bound=bound)
     except RangeError as error:

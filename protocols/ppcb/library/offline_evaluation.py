@@ -61,7 +61,7 @@ def evaluate_offline(
     if not bandit._service.hosting.whole:
         raise ConfigError("a log is replayed where all parties and the puller are: not on a party's end")
     arguments.places_of(np.unique(log.arms), bandit.arms)
-    arguments.rewards_of(log.rewards)
+    arguments.rewards_of(log.rewards, within=bandit.settings.reward_range)
     chosen = np.empty(len(log), np.int64)
     matches = 0
     for start in range(0, len(log), batch):

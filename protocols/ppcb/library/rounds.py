@@ -66,10 +66,16 @@ def puller_client(calls: Iterable[Hear | Say], act: Act) -> ClientProgram:
             yield Send((np.arange(len(call.arms)) == places[:, None]).astype(np.int64)[None])
 
 
-def payer_client(rewards: Iterable[object], *, fraction_bits: int = 20) -> ClientProgram:
-    """The payer beside the parties: the rewards of each `learn`, in the parties' order.  For `mpc.client.serve`."""
+def payer_client(
+    rewards: Iterable[object], *, fraction_bits: int = 20, reward_range: tuple[float, float] = (0.0, 1.0)
+) -> ClientProgram:
+    """The payer beside the parties: the rewards of each `learn`, in the parties' order.  For `mpc.client.serve`.
+
+    reward_range: as the parties' bandits have it.
+    """
     for given in rewards:
-        yield Send(rewards_of(given)[None], fraction_bits, bound=1.0)
+        found = rewards_of(given, within=reward_range)
+        yield Send(found[None], fraction_bits, bound=max(map(abs, reward_range)))
 
 
 def choose(

@@ -210,14 +210,17 @@ class Service:
     def _shared(self, session: Session, rows: np.ndarray) -> Share:
         """[x] of these rows: whole contexts, or the features of the one owner that is here."""
         hosting, given = self.hosting, rows[None]
-        blocks = split(given, hosting.parties) if hosting.whole else {hosting.hosted[0]: given}
+        blocks = split(given, hosting.parties, self.settings.widths) if hosting.whole else {hosting.hosted[0]: given}
         return share_contexts(session, blocks, self.settings, contexts=len(rows))
 
     def _clients(self, said: np.ndarray, pay: Pay | None, part: slice) -> dict[str, ClientProgram]:
         if pay is None:
             return {}
         say = [Say(pay.actions[part][said].tolist(), self.held.arms)] if said.any() else []
-        return {PULLER: puller_client(say, lambda *_: None), PAYER: payer_client([pay.rewards[part]])}
+        return {
+            PULLER: puller_client(say, lambda *_: None),
+            PAYER: payer_client([pay.rewards[part]], reward_range=self._settings.reward_range),
+        }
 
     def _parts(self, count: int) -> list[slice]:
         """Rows that are learned from together; refuses more than the ranges were declared for, or a client expects."""

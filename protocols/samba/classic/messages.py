@@ -57,16 +57,20 @@ _BY_ROW = {Kind.SCORES, Kind.EXPLORE, Kind.ANSWERS, Kind.SUMS}
 
 @dataclass(frozen=True)
 class Spec:
-    """A policy by its name and constants, as DC orders it."""
+    """A policy by its name and constants, as DC orders it.
+
+    zeros: where a step explores, owners send a score of 0, as in the text of the paper; else none, as in its code.
+    """
 
     name: str
     eps: float = 0.1
     tau: float = 0.06
     beta: float = 0.1
+    zeros: bool = False
 
     def policy(self) -> LocalPolicy:
         """As owners play it."""
-        return local_policy(self.name, eps=self.eps, tau=self.tau, beta=self.beta)
+        return local_policy(self.name, eps=self.eps, tau=self.tau, beta=self.beta, zeros=self.zeros)
 
 
 @dataclass(frozen=True)

@@ -62,14 +62,15 @@ def order_learned(done: Outcome, why: str, role: str = "") -> None:
 
 def controller_learned(done: Outcome, policy: LocalPolicy, steps: int) -> None:
     """The Controller, in so many steps that choose."""
-    if policy.may_explore:
+    if policy.may_explore and not policy.zeros:
         done.learned("whether a step explores", steps, "owners then send no scores")
 
 
 def comp_learned(done: Outcome, policy: LocalPolicy, arms: int, steps: int, explored: int) -> None:
     """Comp, in so many steps that choose; a list of a step that explores has no scores."""
     if policy.may_explore:
-        done.learned("whether a step explores", steps, "it then points at any place")
+        why = "all scores are 0 then" if policy.zeros else "it then points at any place"
+        done.learned("whether a step explores", steps, why)
     for select in policy.selects:
         done.learned(_MASKED[select], (steps - explored) * arms, "it selects among them")
     done.learned("place of the selected arm, arms permuted", steps * policy.iterations, "it selects it")
@@ -80,7 +81,8 @@ def owners_learned(done: Outcome, policy: LocalPolicy, rows: range, steps: int) 
     for owner in rows:
         role = f"owner {owner}"
         if policy.may_explore:
-            done.learned("whether a step explores", steps, "it sends no score then", role)
+            why = "it sends 0 then" if policy.zeros else "it sends no score then"
+            done.learned("whether a step explores", steps, why, role)
         updates = steps * (policy.iterations - 1)
         done.learned("whether its score is the largest", updates, "its own probability moves", role)
         done.learned("whether it is pulled", steps, "it pulls its arm", role)

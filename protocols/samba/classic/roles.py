@@ -24,7 +24,8 @@ differs from the letter of the paper or from its code:
 - Scores are integers (`score`), and ties go to the first in the Controller's permutation.
 - In a step that explores, which follows from the owners' seed, they send a slot and no score.  Comp, told so, points at
   a uniform place of the permuted list with its own coins, as in the published code: neither it nor the Controller
-  learns who pulls, but both learn that the step explores.
+  learns who pulls, but both learn that the step explores.  As in the paper's text (`Spec.zeros`) they all send 0, and
+  the first of the permuted list is the largest: Comp sees that the step explores, the Controller does not.
 - E_DC(s_i) of K owners are multiplied as they are: each is fresh, and so is their product.
 
 The Controller and Comp do not collude.  A process may host several owners, as rows: then their messages travel as one.
@@ -208,10 +209,12 @@ def owners(
         for iteration, field in enumerate(fields, 1):
             slots = coins.slots(t, iteration)[here]
             named = slots.astype("<u2").tobytes()
-            if coins.explores(t, policy.explores(t)):
+            explores = coins.explores(t, policy.explores(t))
+            if explores and not policy.zeros:
                 message = pack(Kind.EXPLORE, named, t=t, iteration=iteration, rows=count)
             else:
-                texts = field.write(mine.words(t, iteration), coins.mask(t, iteration))
+                words = np.zeros(count, np.int64) if explores else mine.words(t, iteration)
+                texts = field.write(words, coins.mask(t, iteration))
                 sealed = b"".join(seal.seal(t, iteration, slots, texts))
                 message = pack(Kind.SCORES, named + sealed, t=t, iteration=iteration, rows=count)
                 counts.masks += count

@@ -192,7 +192,8 @@ def play_classic(
 
 def _before(policy: LocalPolicy, seeds: Seeds, arms: int, start: int) -> list[Outcome]:
     common, steps = CommonCoins(seeds.common), range(arms + 1, start + 1)
-    explored = sum(common.explore(t, policy.explores(t)) for t in steps) if policy.may_explore else 0
+    silent = policy.may_explore and not policy.zeros
+    explored = sum(common.explore(t, policy.explores(t)) for t in steps) if silent else 0
     return earlier(policy, arms, len(steps), explored)
 
 
@@ -200,7 +201,7 @@ class ReferenceCoins(SeededCoins):
     """A plaintext player's, who then pulls what the protocol pulls.
 
     In a step that explores Comp points at a place of the Controller's order; a player in the clear pulls the first arm,
-    so its order is turned until that place comes first.
+    so its order is turned until that place comes first.  Where owners send zeros, Comp takes the first as well.
     """
 
     def __init__(self, seeds: Seeds, arms: int, policy: LocalPolicy) -> None:
@@ -211,6 +212,6 @@ class ReferenceCoins(SeededCoins):
         """A permutation of the arms."""
         order = super().order(t, iteration)
         chance = self._policy.explores(t)
-        if chance > 0.0 and self.explore(t, chance):
+        if chance > 0.0 and not self._policy.zeros and self.explore(t, chance):
             return np.roll(order, -uniform(self._arms, *self.point(t)))
         return order

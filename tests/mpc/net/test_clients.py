@@ -11,6 +11,7 @@ from mpc import ops
 from mpc.client import Receive, Send
 from mpc.errors import ConfigError, Desync
 from mpc.net.memory import Memory
+from mpc.net.tcp import Tcp, TcpClient
 from mpc.rounds import Input, Reveal
 from mpc.session import Session
 from offline import InsecureSeededDealer
@@ -127,6 +128,42 @@ def test_a_client_that_ends_while_an_input_is_due_is_a_desync() -> None:
     for outcome in parties:
         assert isinstance(outcome.error, Desync)
         assert "client 0 has ended its program" in str(outcome.error)
+
+
+def test_parties_wait_for_what_a_client_notes(parties: int) -> None:
+    """Its word may come before or behind what it sends, and one word serves for all decisions up to its own."""
+
+    def notes(link: TcpClient) -> None:
+        for done in (5, 10):
+            link.say_noted(done)
+            link.send(np.zeros((parties, 8), np.uint8), "a number")
+        link.say_noted(15)
+        link.close()
+
+    def waits(session: Session) -> list[int]:
+        link, heard = session.transport, list[int]()
+        assert isinstance(link, Tcp)
+        for done, numbers in ((5, 0), (10, 2), (7, 0), (15, 0)):
+            for _ in range(numbers):
+                link.receive_from_client(parties, "a number", 8)
+            link.await_noted(parties, done)
+            heard.append(link._noted[parties])
+        return heard
+
+    assert values(over_tcp(parties, waits, clients={"clerk": notes}))[:-1] == [[5, 10, 10, 15]] * parties
+
+
+def test_a_client_that_goes_on_or_leaves_before_it_has_noted_is_a_desync() -> None:
+    def goes_on(link: TcpClient) -> None:
+        link.send(np.zeros((2, 8), np.uint8), "a number")
+        link.close()
+
+    def leaves(link: TcpClient) -> None:
+        link.close()
+
+    for clerk in (goes_on, leaves):
+        *parties, _ = over_tcp(2, lambda session: session.transport.await_noted(2, 5), clients={"clerk": clerk})
+        assert all(isinstance(outcome.error, Desync) for outcome in parties), parties
 
 
 def test_in_memory_no_client_is_a_process() -> None:

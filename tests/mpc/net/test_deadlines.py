@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
 from collections.abc import Callable
@@ -10,11 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mpc.client import Receive, Send
-from mpc.errors import DEALER, PeerLost
+from mpc.client import Receive, Send, serve
+from mpc.errors import DEALER, Desync, PeerLost
 from mpc.net.channel import Channel
-from mpc.net.frames import HEADER_BYTES
+from mpc.net.frames import HEADER_BYTES, Kind, pack
 from mpc.net.tcp import TcpClient
+from mpc.net.transport import Stamp
 from mpc.rounds import Input, Reveal
 from mpc.session import Session
 from tests.parties.programs import rounds
@@ -178,6 +180,165 @@ def test_one_that_is_silent_after_it_said_so_is_told_with_it() -> None:
 
     _, lost = over_tcp(2, {0: says, 1: waits}, timeout=1.0)
     assert str(lost.error) == "party 0 was silent for 1 s in round 1, after it had said that it waits for the dealer"
+
+
+class Begun:
+    """How often a node began to count a round's time."""
+
+    def __init__(self, transport: Any) -> None:
+        self.times, self._begin = 0, transport._begin
+        transport._begin = self
+
+    def __call__(self) -> None:
+        self.times += 1
+        self._begin()
+
+
+def waits(link: TcpClient) -> Any:
+    def program() -> Any:
+        yield Receive(SMALL, 20)
+
+    return serve(link, program())
+
+
+def test_a_client_says_for_whom_it_waits(parties: int) -> None:
+    """Party 0 is frozen, and the others wait for a client of it: they give it time until it names party 0."""
+    over, begun = threading.Event(), dict[int, Begun]()
+
+    def needs(session: Session) -> None:
+        begun[session.hosted[0]] = Begun(session.transport)
+        try:
+            session.transport.receive_from_client(parties, "an input", 0)
+        finally:
+            over.set()
+
+    def soon(link: TcpClient) -> Any:
+        link._timeout = 0.4
+        return waits(link)
+
+    programs = {0: lambda _: over.wait(30), **dict.fromkeys(range(1, parties), needs)}
+    _, *others, client = over_tcp(parties, programs, clients={"patient": soon})
+    for outcome in (*others, client):
+        assert isinstance(outcome.error, PeerLost) and outcome.error.peer == 0
+    assert {each.times for each in begun.values()} == {2}, "the wait for the client begins anew"
+
+
+def test_who_waits_for_somebody_who_waits_is_not_the_first_to_lose_him(parties: int) -> None:
+    """The bidder is frozen: the parties name it, and the seller, who waited for them before, hears it from them."""
+    over, begun = threading.Event(), list[Begun]()
+
+    def needs(session: Session) -> None:
+        session.transport._timeout = 0.4  # type: ignore[attr-defined]
+        session.transport.receive_from_client(parties, "an input", 0)
+
+    def sells(link: TcpClient) -> Any:
+        begun.append(Begun(link))
+        try:
+            return waits(link)
+        finally:
+            over.set()
+
+    *all_, bidder, seller = over_tcp(parties, needs, clients={"bidder": lambda _: over.wait(30), "seller": sells})
+    assert bidder.error is None
+    for outcome in (*all_, seller):
+        assert isinstance(outcome.error, PeerLost) and outcome.error.peer == parties
+    assert begun[0].times == 2
+
+
+def test_a_word_is_passed_on() -> None:
+    """The clerk says for whom it waits; the parties, who wait for the clerk, tell the seller, who waits for them."""
+    heard, begun = threading.Event(), list[Begun]()
+
+    class Again(Begun):
+        def __call__(self) -> None:
+            super().__call__()
+            if self.times == 2:
+                heard.set()
+
+    def needs(session: Session) -> None:
+        session.transport.receive_from_client(2, "an input", 8)
+        session.transport.send_to_client(3, "told", np.zeros((1, 8), np.uint8))
+
+    def says(link: TcpClient) -> None:
+        link.say_waiting("the dealer")
+        heard.wait(20)
+        link.send(np.zeros((2, 8), np.uint8), "an input")
+
+    def sells(link: TcpClient) -> None:
+        begun.append(Again(link))
+        link.receive(8, "told")
+
+    values(over_tcp(2, needs, clients={"clerk": says, "seller": sells}, timeout=400.0))
+    assert begun[0].times >= 2
+
+
+def test_in_the_middle_of_a_large_round_it_is_said_too() -> None:
+    """Party 0 is frozen, party 1 has much to send to it, and a seller waits for party 1."""
+    over, begun = threading.Event(), list[Begun]()
+
+    def sends(session: Session) -> Any:
+        session.transport._timeout = 0.4  # type: ignore[attr-defined]
+        return session.run(rounds(session, 1, LARGE))
+
+    def sells(link: TcpClient) -> None:
+        begun.append(Begun(link))
+        link._begin()
+        try:
+            link._receive(1, memoryview(bytearray(HEADER_BYTES)), Stamp(1, bytes(8), "told"))
+        finally:
+            over.set()
+
+    _, *outcomes = over_tcp(2, {0: lambda _: over.wait(30), 1: sends}, clients={"seller": sells})
+    assert all(isinstance(outcome.error, PeerLost) and outcome.error.peer == 0 for outcome in outcomes)
+    assert begun[0].times == 2
+
+
+def test_two_that_wait_for_each_other_give_each_other_no_more_time() -> None:
+    begun = dict[int, Begun]()
+
+    def needs(session: Session) -> Any:
+        begun[session.hosted[0]] = Begun(session.transport)
+        return session.transport.receive_from_client(2, "an input", 0)
+
+    *parties, client = over_tcp(2, needs, clients={"patient": waits}, timeout=0.4)
+    assert all(isinstance(outcome.error, PeerLost) for outcome in (*parties, client))
+    assert begun[0].times == 1
+
+
+def test_who_says_again_and_again_that_it_waits_is_lost_too() -> None:
+    begun = list[Begun]()
+
+    def says(session: Session) -> bool:
+        pause, word = threading.Event(), pack(Kind.WAITS, 0, Stamp(0, bytes(8), "the dealer"), 0)
+        with contextlib.suppress(OSError):
+            for _ in range(600):
+                session.transport._peers[1].sendall(word)  # type: ignore[attr-defined]
+                pause.wait(0.05)
+            return True
+        return False
+
+    def hears(session: Session) -> Any:
+        begun.append(Begun(session.transport))
+        return session.run(rounds(session, 1))
+
+    said, lost = over_tcp(2, {0: says, 1: hears}, timeout=0.4)
+    assert isinstance(lost.error, PeerLost) and lost.error.peer == 0
+    assert said.value is False and begun[0].times == 5
+
+
+@pytest.mark.parametrize("kind", [Kind.WAITS, Kind.NOTED])
+def test_nor_does_one_hold_a_round_who_says_things_without_end(kind: Kind) -> None:
+    """Faster than they are heard, so that no time is over."""
+
+    def says(session: Session) -> None:
+        sock = session.transport._peers[1]  # type: ignore[attr-defined]
+        sock.setblocking(True)
+        with contextlib.suppress(OSError):
+            for _ in range(20_000):
+                sock.sendall(pack(kind, 0, Stamp(0, bytes(8), "the dealer"), 0) * 50)
+
+    _, lost = over_tcp(2, {0: says, 1: plays(SMALL)}, timeout=20.0)
+    assert isinstance(lost.error, Desync) and "says 1000 things and sends nothing" in str(lost.error)
 
 
 def test_whose_dealer_is_lost_names_it_to_all() -> None:

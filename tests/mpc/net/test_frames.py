@@ -7,7 +7,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpc.errors import DEALER, Desync, PeerLost, Told, told_to_peers
-from mpc.net.frames import HEADER_BYTES, WORDS_LIMIT, Header, Kind, Nodes, aborted, expect, farewell, pack, unpack
+from mpc.net.frames import (
+    HEADER_BYTES,
+    WORDS_LIMIT,
+    Header,
+    Kind,
+    Nodes,
+    aborted,
+    expect,
+    farewell,
+    pack,
+    unpack,
+    went_on,
+)
 from mpc.net.transport import Stamp
 
 LONG = st.integers(0, 2**64 - 1)
@@ -78,6 +90,16 @@ def test_each_field_counts(change: dict) -> None:
     )
     with pytest.raises(Desync):
         expect(unpack(raw, 1), 1, stamp, 64, Nodes(2), 0)
+
+
+def test_words_of_a_peer_command_no_terminal() -> None:
+    wild = "a\rerror: all is lost\x1b[2J\u202e"
+    words = [str(aborted(f"Desync\n\n\n{wild}".encode(), 1, Nodes(3))), str(aborted(wild.encode(), 1, Nodes(3)))]
+    header = unpack(pack(Kind.DATA, 1, Stamp(1, bytes(8), wild), 0), 1)
+    with pytest.raises(Desync) as raised:
+        expect(header, 1, Stamp(2, bytes(8), "here:1"), 0, Nodes(2), 0)
+    for said in (*words, str(raised.value), str(went_on(header, 1, Nodes(2), 0))):
+        assert said.isprintable(), said
 
 
 @given(st.binary(max_size=WORDS_LIMIT))

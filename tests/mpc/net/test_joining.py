@@ -463,3 +463,54 @@ def test_parties_meet_in_the_kernel_and_no_other_user_does(monkeypatch: pytest.M
     with pytest.raises(PeerLost, match="party 1 did not call in time"):
         joining.take_calls(0, door, KEYS[0], [1], time.monotonic() + 0.3)
     closes(door, stranger)
+
+
+def test_a_party_that_is_frozen_keeps_nobody_from_the_others() -> None:
+    """It answered party 1 and no more: the client meets party 1 all the same, and is not missed there."""
+    listeners, freezes, over = [listen() for _ in range(2)], threading.Event(), threading.Event()
+    addresses = [sock.getsockname() for sock in listeners]
+
+    def frozen() -> None:
+        for _, sock in joining.calls(0, listeners[0], KEYS[0], [1, 2], time.monotonic() + 30):
+            freezes.set()
+            assert over.wait(30)
+            sock.close()
+
+    def meets() -> None:
+        try:
+            Tcp.join(1, addresses, keys=KEYS[1], clients=1, listener=listeners[1], timeout=10).close()
+        finally:
+            over.set()
+
+    def calls() -> None:
+        assert freezes.wait(30)
+        TcpClient.join(2, addresses, keys=KEYS[2], timeout=30).close()
+
+    outcomes = side_by_side(frozen, meets, calls)
+    assert [outcome.error for outcome in outcomes] == [None] * 3
+
+
+def test_a_wrong_key_is_said_at_once_by_one_that_waits_for_others_too() -> None:
+    listeners = [listen() for _ in range(3)]
+    addresses = [sock.getsockname() for sock in listeners]
+    others, over = keys_for([(0, 1), (1, 2)])[1], threading.Event()
+
+    def calls() -> None:
+        try:
+            joins(1, addresses, listener=listeners[1], keys=others, timeout=30.0)()
+        finally:
+            over.set()
+
+    def answers() -> None:
+        for caller, sock in joining.calls(0, listeners[0], KEYS[0], [1], time.monotonic() + 30, beside=left):
+            raise AssertionError(caller, sock)
+
+    def left() -> None:
+        if over.is_set():
+            raise ConfigError("nobody waits any more")
+
+    _, outcome = side_by_side(answers, calls)
+    assert isinstance(outcome.error, ConfigError) and "whoever answers as party 0 did not prove it" in str(
+        outcome.error
+    )
+    closes(*listeners)

@@ -86,6 +86,9 @@ def test_a_plot_is_written(tmp_path: Path, capsys: Output) -> None:
     [
         ("--attack guess", "yeom, shadow, sequence, all"),
         ("--data cats", "choose one of"),
+        ("--hold-out test", "--hold-out test is for --attack yeom"),
+        ("--hold-out test --attack yeom", "synthetic has no test file to hold out"),
+        ("--task shapes", "--task is one of classes, clusters"),
         ("--data mnist", "give the folder"),
         ("--eps 2", "in [0, 1]"),
         ("--steps 0", "a step for each"),
@@ -97,4 +100,4 @@ def test_a_plot_is_written(tmp_path: Path, capsys: Output) -> None:
     ],
 )
 def test_a_mistake_is_one_line_with_the_cure(arguments: str, cure: str, capsys: Output) -> None:
-    refused(masked(capsys, *SMALL, arguments), cure)
+    refused(masked(capsys, *SMALL, *arguments.split()), cure)

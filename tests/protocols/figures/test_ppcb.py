@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from protocols.bench import __main__ as bench
 from protocols.bench import ppcb_agreement as agreement
 from protocols.figures import __main__ as figures
-from protocols.figures import ppcb, units
+from protocols.figures import ppcb, ppcb_rewards, units
 from protocols.figures import ppcb_plots as plots
+from protocols.figures.size import Size
 
 EXPECTED = {
-    "1": {"eps", "step", "run", "reward", "twin_reward", "state_bits", "refresh"},
-    "2": {"eta", "eps", "steps", "reward", "agreement_steps"},
+    "1": {"eps", "step", "run", "played", "reward", "twin_reward", "state_bits", "refresh"},
+    "2": {"eta", "sharper_eta", "eps", "steps", "reward", "agreement_steps"},
     "3": {"parties", "arms", "milliseconds", "rounds"},
-    "4": {"parties", "milliseconds"},
-    "5": {"arms", "eta", "reward"},
-    "6": {"step", "advantage", "lower", "upper"},
+    "4": {"parties", "arms", "milliseconds"},
+    "5": {"arms", "eta", "sharper_eta", "reward"},
+    "6": {"eps", "step", "run", "advantage", "advantage_same_samples"},
     "7": {"bits", "truncation", "reward", "state_bits", "refresh"},
     "8": {"newton", "reward", "state_bits", "refresh"},
 }
@@ -45,13 +46,60 @@ def test_a_figure_is_data_and_a_picture(figure: str, tmp_path: Path, monkeypatch
     table = rows(tmp_path / "out" / f"ppcb-{figure}.csv")
     assert table and EXPECTED[figure] <= set(table[0])
     assert (tmp_path / "out" / f"ppcb-{figure}.png").read_bytes().startswith(b"\x89PNG")
+    assert "<svg" in (tmp_path / "out" / f"ppcb-{figure}.svg").read_text()
 
 
-def test_the_table_counts_what_the_recast_saves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_eta_is_the_simple_bound_from_one_end_to_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It begins where every step explores, at log A, and the sharper one at 0."""
+    monkeypatch.chdir(tmp_path)
+    call(monkeypatch, figures.main, "ppcb", "--quick", "--fig", "2", "--steps", "60", "--out", "out")
+    table = rows(tmp_path / "out" / "ppcb-2.csv")
+    assert (table[0]["eta"], table[0]["sharper_eta"], table[0]["eps"]) == ("2.302585", "0.0", "1.0")
+    assert (table[-1]["eta"], table[-1]["eps"]) == ("inf", "0.0")
+    for row in table[:-6]:
+        eta, sharper, eps = (float(row[name]) for name in ("eta", "sharper_eta", "eps"))
+        assert eta == pytest.approx(math.log(10 / eps), abs=1e-5)
+        assert sharper == pytest.approx(math.log(10 / eps - 9), abs=1e-4)
+
+
+def test_the_twin_draws_the_first_figure_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    call(monkeypatch, figures.main, "ppcb", "--quick", "--fig", "1", "--twin", "--steps", "60", "--out", "out")
+    table = rows(tmp_path / "out" / "ppcb-1.csv")
+    assert {row["played"] for row in table} == {"twin"} and "reward" not in table[0]
+    assert {row["agreement_steps"] for row in table} == {"60"}
+
+
+def test_runs_are_the_same_in_any_pieces(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A run has the contexts of its number, whichever unit plays it: the same arms pay there."""
+    size = Size(None, steps=30, runs=7, quick=True, data="digits", keep=tmp_path)
+    assert [unit.arguments[-2:] for unit in ppcb.FIGURE_SET.units("1", size)][:2] == [(0, 5), (5, 2)]
+    seen = []
+    monkeypatch.setattr(ppcb_rewards, "simulate", lambda program, **_: seen.append(program))
+    for first, runs in ((0, 2), (1, 1)):
+        with pytest.raises(AttributeError):
+            ppcb_rewards.over_time(size, 0.1, first, runs)
+    assert (seen[0].world.contexts[:, 1] == seen[1].world.contexts[:, 0]).all()
+
+
+def test_the_step_table_counts_what_the_recast_saves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    call(monkeypatch, figures.main, "ppcb", "--quick", "--table", "step", "--out", "out")
+    rounds = {row["variant"]: float(row["rounds"]) for row in rows(tmp_path / "out" / "ppcb-table-step.csv")}
+    assert rounds == {"recast": 12, "published": 82}
+
+
+def test_table_1_has_the_papers_operations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     call(monkeypatch, figures.main, "ppcb", "--quick", "--table", "1", "--out", "out")
-    rounds = {row["variant"]: float(row["rounds"]) for row in rows(tmp_path / "out" / "ppcb-table-1.csv")}
-    assert rounds["recast"] == 12 and rounds["published"] > 7 * rounds["recast"]
+    found = {(row["operation"], row["as"]): row for row in rows(tmp_path / "out" / "ppcb-table-1.csv")}
+    rounds = {name: int(row["rounds"]) for name, row in found.items()}
+    assert rounds == {
+        ("addition", "ours"): 0, ("multiplication", "ours"): 2, ("multiplication", "published"): 2,
+        ("reciprocal", "ours"): 1, ("reciprocal", "published"): 46, ("argmax", "ours"): 4, ("argmax", "published"): 28,
+    }  # fmt: skip
+    assert {row["paper_times_slower"] for row in found.values()} == {"11", "380", "6000", "34000"}
+    assert all(float(row["times_slower"]) > 1 for row in found.values())
 
 
 def test_kept_units_are_not_made_again(
@@ -73,7 +121,7 @@ def test_kept_units_belong_to_their_figures_and_size(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     words = ("ppcb", "--quick", "--fig", "4", "--steps", "40", "--out", "out")
-    monkeypatch.setattr(ppcb, "step_time", lambda *_: [{"parties": 2, "milliseconds": 1.0}])
+    monkeypatch.setattr(ppcb, "step_time", lambda *_: [one_time(1.0)])
     call(monkeypatch, figures.main, *words)
     call(monkeypatch, figures.main, *words, *other)
     assert "kept" not in capsys.readouterr().err
@@ -86,27 +134,15 @@ def test_other_code_makes_its_units_anew_and_says_so(
     monkeypatch.chdir(tmp_path)
     words = ("ppcb", "--quick", "--fig", "4", "--steps", "40", "--out", "out")
     for code, milliseconds in (("a" * 12, 1.0), ("b" * 12, 2.0)):
-        monkeypatch.setattr(units, "_code", lambda code=code: code)
-        monkeypatch.setattr(ppcb, "step_time", lambda *_, m=milliseconds: [{"parties": 2, "milliseconds": m}])
+        monkeypatch.setattr(units, "fingerprint", lambda _, code=code: code)
+        monkeypatch.setattr(ppcb, "step_time", lambda *_, m=milliseconds: [one_time(m)])
         call(monkeypatch, figures.main, *words)
-    assert "out/kept has units of 1 other version(s) of the code: not used" in capsys.readouterr().err
+    assert "has 2 unit(s) of other code: not used, may be deleted" in capsys.readouterr().err
     assert {row["milliseconds"] for row in rows(tmp_path / "out" / "ppcb-4.csv")} == {"2.0"}
 
 
-def test_code_is_named_by_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A change of one module of any room changes the name; a document does not."""
-    rooms = ("bandits", "mpc", "offline", "protocols")
-    for room in rooms:
-        (tmp_path / room).mkdir()
-        (tmp_path / room / "__init__.py").write_text("")
-    monkeypatch.setattr(units, "find_spec", lambda room: SimpleNamespace(origin=tmp_path / room / "__init__.py"))
-    names = [units._code()]
-    for room in rooms:
-        (tmp_path / room / "page.py").write_text(f"# {room}")
-        names.append(units._code())
-    assert len(set(names)) == 5
-    (tmp_path / "mpc" / "page.md").write_text("text")
-    assert units._code() == names[-1]
+def one_time(milliseconds: float) -> dict[str, float]:
+    return {"parties": 2, "arms": 3, "milliseconds": milliseconds}
 
 
 def test_work_in_several_processes_gives_the_same(
@@ -151,8 +187,8 @@ def test_a_figure_that_cannot_be_is_one_line(
 def test_the_shortest_run_makes_each_figure(figure: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As many steps as the error says; times of processes are left to the other test."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(ppcb, "_agree", lambda *_: None)
-    monkeypatch.setattr(ppcb, "step_time", lambda *_: [{"parties": 2, "arms": 2, "milliseconds": 1.0}])
+    monkeypatch.setattr(ppcb_rewards, "_agree", lambda *_: 0)
+    monkeypatch.setattr(ppcb, "step_time", lambda *_: [one_time(1.0)])
     call(monkeypatch, figures.main, "ppcb", "--quick", "--fig", figure, "--steps", "12", "--runs", "1", "--out", "out")
     assert rows(tmp_path / "out" / f"ppcb-{figure}.csv")
 
@@ -160,10 +196,11 @@ def test_the_shortest_run_makes_each_figure(figure: str, tmp_path: Path, monkeyp
 def test_every_picture_has_a_title(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     titles = []
     monkeypatch.setattr(plots.Axes, "set_title", lambda _, title, **__: titles.append(title))
-    for figure in (*ppcb.FIGURES, "table1"):
+    for figure in (*ppcb.FIGURES, "table1", "tablestep"):
         monkeypatch.setitem(plots._DRAWERS, figure, (plots._DRAWERS[figure][0], lambda *_: None))
         plots.draw(figure, [], tmp_path / "picture.png")
-    assert [title.split(":")[0] for title in titles] == [*(f"Figure {n}" for n in ppcb.FIGURES), "Table 1"]
+    named = [*(f"Figure {n}" for n in ppcb.FIGURES), "Table 1", "A step, published and recast"]
+    assert [title.split(":")[0] for title in titles] == named
 
 
 def test_a_data_set_without_its_files_is_one_line(

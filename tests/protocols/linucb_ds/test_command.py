@@ -11,7 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from protocols.linucb_ds.command import LinUCBDS
+from bandits.linear_problem import LinearProblem
+from bandits.oful import Confidence
+from bandits.spectral import SpectralConfidence
+from mpc.errors import RangeError
+from protocols.linucb_ds.command import LinUCBDS, SpectralUCBDS, problem_of
+from protocols.linucb_ds.mpc.settings import Settings
 from protocols.run.options import add_problem, planned
 
 from .. import harness
@@ -204,6 +209,48 @@ def test_the_reward_curve_is_drawn_where_it_is_asked_for(here: Path, capsys: Out
         assert facts["budget"] == 6
         assert (here / "a/curve.png").read_bytes().startswith(b"\x89PNG")
         (here / "a/curve.png").unlink()
+
+
+def problem(program: LinUCBDS, words: str) -> LinearProblem:
+    parser = argparse.ArgumentParser()
+    add_problem(program, parser)
+    return problem_of(parser.parse_args(words.split()), program.name)
+
+
+def test_the_papers_constants_are_a_preset() -> None:
+    """What is said beside it counts; S and C grow like log t."""
+    plain = problem(LinUCBDS(), "--arms 4 --dim 2").exploration
+    assert isinstance(plain, Confidence) and (plain.gamma, plain.delta, plain.noise, plain.growing) == (
+        1,
+        0.01,
+        1,
+        False,
+    )
+    paper = problem(LinUCBDS(), "--arms 4 --dim 2 --constants paper --delta 0.5").exploration
+    assert isinstance(paper, Confidence)
+    assert (paper.gamma, paper.delta, paper.noise, paper.growing) == (0.01, 0.5, 0.01, True)
+    for words, printed in (("", False), ("--omega printed", True)):
+        spectral = problem(SpectralUCBDS(), f"--arms 4 --dim 2 --constants paper {words}").exploration
+        assert isinstance(spectral, SpectralConfidence)
+        assert (spectral.gamma, spectral.growing, spectral.printed) == (0.01, True, printed)
+
+
+@pytest.mark.parametrize("mode", ["mpc", "mpc --hide-arms", "classic --bits 1024"])
+def test_a_run_with_the_papers_constants_is_its_references(mode: str, capsys: Output) -> None:
+    size = "--arms 5 --dim 2 --budget 8 --constants paper"
+    for program in ("linucb-ds", "spectralucb-ds --omega printed"):
+        gamma = "--gamma 0.5" if "hide" in mode else ""
+        facts = document(capsys, f"run {program} {size} {gamma} --mode {mode}")
+        assert facts["cumulative_reward"] == pytest.approx(facts["reference_cumulative_reward"], abs=0.1)
+
+
+def test_hidden_arms_without_room_name_a_gamma_that_has_some(capsys: Output) -> None:
+    """The paper's K = 6 and d = 18; its gamma is 0.01."""
+    options = "--arms 6 --dim 18 --constants paper --budget 200"
+    refused(harness.masked(capsys, "run", "linucb-ds", *options.split(), "--hide-arms"), "; gamma 0.04 has room")
+    Settings.of(problem(LinUCBDS(), f"{options} --gamma 0.04"), 200, hide=True)
+    with pytest.raises(RangeError, match=r"gamma 0\.04 has room"):
+        Settings.of(problem(LinUCBDS(), f"{options} --gamma 0.02"), 200, hide=True)
 
 
 def test_a_plan_is_what_a_pull_draws(here: Path) -> None:

@@ -53,6 +53,13 @@ MISTAKES: list[tuple[str, str]] = [
     ("--ridge 1e-12", "or a larger ridge"),
     ("--bound 0", "bound 0 and alpha 1 must be positive"),
     ("--bound 0.25", "declared is 0.25: scale it or declare more"),
+    ("--owners 8", "--owners takes 2 whole numbers with commas between them, not '8'"),
+    ("--owners 4,4.0", "--owners takes 2 whole numbers with commas between them, not '4,4.0'"),
+    ("--owners 4,5", "blocks of 4, 5 features, for 2 owners of 8: name a number for each owner, 0 where it has none"),
+    ("--owners 9,-1", "which add up to 8"),
+    ("--reward-range 1", "--reward-range takes 2 numbers with commas between them, not '1'"),
+    ("--reward-range 1,-1", "rewards lie between two numbers, the lower first, not between 1 and -1"),
+    ("--reward-range -1,-0.5", "declared is -1 to -0.5: scale rewards, or declare more with --reward-range"),
     ("--batch 0", "batches of 0"),
     ("--batch 3", "10 steps are no whole number of batches of 3: play 12"),
     ("--delay -1", "counts from 0"),
@@ -87,6 +94,12 @@ MISTAKES: list[tuple[str, str]] = [
     ("--data nonsense", "there is no data set 'nonsense': choose one of digits, mnist, synthetic"),
     ("--data mnist", "give the folder that holds its files with --data"),
     ("--data mnist --data-dir nowhere", "there is no train-images-idx3-ubyte.gz in nowhere"),
+    ("--task rewards", "--task is one of classes, clusters, not 'rewards'"),
+    ("--task classes", "synthetic data has neither classes nor clusters: leave out --task"),
+    ("--data digits", "digits has 10 classes, an arm for each: say --arms 10, or --task clusters for 4"),
+    ("--data file --task clusters", "digits, mnist, synthetic, or a file named .csv"),
+    ("--data none.csv", "there is no file none.csv: give a CSV"),
+    ("--data none.csv --data-dir .", "--data none.csv needs no files: leave out --data-dir"),
     ("--data digits --dim 65", "digits has 64 dimensions and 1797 rows: lower --dim or --arms"),
 ]  # fmt: skip
 
@@ -195,16 +208,37 @@ def test_a_data_set_that_takes_long_to_load_is_named(
     assert masked(capsys, *how, "--data", "digits")[2].startswith("loading digits: ")
 
 
+@pytest.mark.parametrize(("task", "arms", "least"), [("classes", 10, 0.2), ("clusters", 5, 0.3)])
+@pytest.mark.usefixtures("here")
+def test_digits_are_told_apart_by_class_or_by_cluster(task: str, arms: int, least: float, capsys: Output) -> None:
+    how = ("--parties", "2", "--dim", "12", "--eps", "0.05", "--replicas", "2", "--steps", "200")
+    facts = document(capsys, "run", "ppcb", "--task", task, "--arms", str(arms), *how)
+    assert facts["arms"] == arms and facts["average_reward"] > least
+    assert facts["average_reward"] == facts["twin_average_reward"]
+
+
+def test_a_table_of_ones_own_is_learned_from(here: Path, capsys: Output) -> None:
+    """Which of three corners a point lies near to is its label."""
+    corners = 4.0 * np.eye(3)[np.arange(90) % 3] + np.random.default_rng(1).normal(size=(90, 3))
+    rows = [f"{x},{y},{z},{'abc'[k % 3]}" for k, (x, y, z) in enumerate(corners)]
+    (here / "own.csv").write_text("\n".join(["x,y,z,label", *rows]) + "\n")
+    how = ("--data", "own.csv", "--arms", "3", "--dim", "2", "--parties", "2", "--steps", "150")
+    facts = document(capsys, "run", "ppcb", *how)
+    assert facts["average_reward"] == facts["twin_average_reward"] > 0.6
+
+
 @pytest.mark.parametrize(
     ("options", "facts"),
     [
+        ("--owners 8,0", {"rounds_per_step": 12.0, "first_difference": None}),
+        ("--owners 0,5,3 --parties 3 --reward-range -1,1", {"parties": 3, "first_difference": None}),
         ("--batch 5", {"rounds_per_step": 31 / 5, "client_hops_per_step": 2 / 5}),
         ("--delay 2 --argmax tournament", {"rounds_per_step": 11.0}),
         ("--policy thompson --eps 0", {"rounds_per_step": 21.0, "eta_per_step": None, "eps": 0.0}),
         ("--newton 2", {"rounds_per_step": 21.0}),
         ("--reciprocal newton", {"rounds_per_step": 69.0}),
         ("--state-bits 28", {"first_difference": None}),
-        ("--variant published", {"rounds_per_step": 90.0}),
+        ("--variant published", {"rounds_per_step": 78.0}),
         ("--replicas 3", {"replicas": 3, "rounds_per_step": 12.0}),
     ],
     ids=str,

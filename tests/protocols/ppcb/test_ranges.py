@@ -139,7 +139,8 @@ def test_every_word_that_settings_allow_has_room(given: Settings) -> None:
     score = math.sqrt(given.steps) * given.norm / (2 * math.sqrt(given.ridge))
     assert 2.0**given.value_bits >= 2 * score
     assert Keys(given.arms, given.score_bits, given.eps, given.blur).width <= 64
-    assert (2 * score + 2.0**-given.tie_bits) * 2.0**given.score_scale <= 2.0 ** (given.score_bits - 1)
+    drawn = 2.0**given.blur if given.blur else 0.0
+    assert 2 * score * 2.0**given.score_scale + drawn <= 2.0 ** (given.score_bits - 1)
     if given.variant is Variant.PUBLISHED:
         return
     assert given.upper >= 1 + given.norm**2 / given.ridge

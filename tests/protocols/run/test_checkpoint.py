@@ -152,3 +152,13 @@ def test_a_full_disk_leaves_the_one_before(saved: Path, monkeypatch: pytest.Monk
         Checkpoint(6, {}, {}).save(saved.parent)
     assert Checkpoint.load(saved).done == 3
     assert sorted(path.name for path in saved.parent.iterdir()) == ["checkpoint-000000003.npz", "home.key"]
+
+
+@pytest.mark.parametrize("name", ["checkpoint-copy.npz", "checkpoint-000000007 (1).npz", "checkpoint-.npz"])
+def test_a_copy_by_another_name_is_no_checkpoint(name: str, saved: Path) -> None:
+    """Nor is a folder: a run goes on beside them, and they are nobody's to delete."""
+    (saved.parent / name).write_bytes(saved.read_bytes())
+    (saved.parent / "checkpoint-000000009.npz").mkdir()
+    assert checkpoints(saved.parent) == [saved] and common([saved.parent]) == {3}
+    forget_all(saved.parent)
+    assert (saved.parent / name).exists() and not saved.exists()

@@ -48,7 +48,7 @@ def test_damaged_notes_are_refused(tmp_path: Path) -> None:
 def written(tmp_path: Path) -> Notes:
     """Twenty records of two integers, and nothing but them."""
     write_kept(tmp_path / "run.json", b"a run")
-    notes = Notes(tmp_path / "sales.bin", (2,), every=7)
+    notes = Notes(tmp_path / "sales.bin", (2,))
     for at in range(20):
         notes.append(np.array([at, -at]))
     return notes

@@ -47,9 +47,12 @@ def test_names_that_no_file_can_have_are_refused_in_one_process_too(sites: list[
 def test_a_client_that_says_nothing_at_the_pipe_is_named(tmp_path: Path) -> None:
     """The one who waits there says so before those lose it who wait for it."""
     os.mkfifo(tmp_path / "world")
+    said: list[str] = []
     desk = FileDesk(
-        start=0, kept=None, keeps=None, notes=None, pipe=tmp_path / "world", others=[(3, "puller")], timeout=0.1
-    )
+        start=0, kept=None, keeps=None, notes=None, pipe=tmp_path / "world", others=[(3, "puller")], timeout=0.1,
+        waiting=said.append,
+    )  # fmt: skip
     with pytest.raises(PeerLost, match=r"puller was silent for 0\.3 s: it hangs") as lost:
         desk.hear((1,))
     assert lost.value.peer == 3
+    assert said == ["puller"], "those who wait for this client meanwhile"

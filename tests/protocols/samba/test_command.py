@@ -14,10 +14,12 @@ from bandits.samba import NAMES
 from offline import Plan
 from protocols.run.folder import reserved
 from protocols.run.options import add_problem, planned
-from protocols.samba.command import Samba
+from protocols.samba.command import DEFAULT_ARMS, Samba
+from protocols.samba.data_arms import arms_of
 
 from ..harness import LIMIT, Output, awaited, document, masked, refused, started
 
+SHARED = Path(__file__).resolve().parents[4] / "shared" / "data"
 CONTRACT = [
     "policy", "mode", "arms", "budget", "cumulative_reward", "reference_cumulative_reward", "pulls_equal_reference",
     "seconds_per_step", "rounds_per_step", "ledger",
@@ -35,6 +37,12 @@ MISTAKES: list[tuple[str, str]] = [
     ("--budget 5", "5 pulls"),
     ("--budget 0", "0 pulls"),
     ("--budget many", "invalid int value: 'many'"),
+    ("--exploring text", "--exploring is of --mode classic: on shares nobody is told"),
+    ("--data jester", "--data jester needs the folder of its ratings: name it with --data-dir"),
+    ("--data-dir .", "--data-dir is of --data movielens and jester"),
+    ("--data jester --data-dir . --arms-file means.txt", "--arms-file and --data both name arms: leave one out"),
+    ("--data jester --data-dir .", "there is no jester1.npz in ."),
+    ("--data movielens --data-dir .", "there is no u.data of MovieLens 100K in ."),
     ("--arms-file nowhere.txt", "there is no file nowhere.txt"),
     ("--arms-file .", "there is no file ."),
     ("--arms-file text.txt", "text.txt is no arms file"),
@@ -139,6 +147,17 @@ def test_the_smallest_runs(words: str, here: Path, capsys: Output) -> None:
     for policy in NAMES:
         facts = document(capsys, f"run samba --policy {policy} {words}")
         assert facts["pulls_equal_reference"] is True and facts["rounds_per_step"] == 0
+
+
+@pytest.mark.skipif(not (SHARED / "jester").is_dir(), reason="Jester is not beside the project")
+@pytest.mark.parametrize(("means", "best"), [("text", 0.5208), ("files", 0.4961)])
+@pytest.mark.usefixtures("here")
+def test_items_of_ratings_are_arms_by_either_count(means: str, best: float) -> None:
+    parser = argparse.ArgumentParser()
+    add_problem(Samba(), parser)
+    options = parser.parse_args(["--data", "jester", "--data-dir", str(SHARED), "--means", means, "--arms", "100"])
+    arms = arms_of(options, DEFAULT_ARMS)
+    assert len(arms) == 100 and arms.means.max() == pytest.approx(best, abs=1e-4)
 
 
 @pytest.mark.parametrize(("words", "said"), MISTAKES)

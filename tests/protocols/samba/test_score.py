@@ -33,6 +33,11 @@ def test_reinforcement_comparison_is_refused_with_the_reason() -> None:
         require_local(ReinforcementComparison())
 
 
+def test_parity_is_refused_with_the_reason() -> None:
+    with pytest.raises(ConfigError, match="parity breaks oblivious selection: Comp would need the numbers of the arms"):
+        require_local(local_policy("parity"))
+
+
 def test_one_that_does_not_say_it_is_found_out() -> None:
     class Silent(ReinforcementComparison):
         shared = ""

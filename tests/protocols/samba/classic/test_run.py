@@ -12,7 +12,8 @@ import pytest
 
 pytest.importorskip("phe", reason="the extra 'paillier' is not installed")
 
-from bandits.samba import NAMES, Seeds, by_name, run
+from bandits.samba import NAMES, SeededCoins, Seeds, by_name, run
+from bandits.samba.coins import CommonCoins
 from mpc.errors import ConfigError
 from protocols.published.paillier import Counts
 from protocols.samba.classic.messages import Kind, Spec
@@ -89,10 +90,28 @@ def _arms() -> Any:
     return BernoulliArms(np.array(MEANS))
 
 
-def test_an_exploring_step_pulls_any_arm() -> None:
+@pytest.mark.parametrize("zeros", [False, True])
+def test_an_exploring_step_pulls_any_arm(zeros: bool) -> None:
     """800 steps of four arms: each count is within five standard deviations of 200."""
-    pulls = Counter(classic(Spec("epsilon-greedy", eps=1.0), [0.0, 0.0, 0.0, 1.0], 804).game.arms[4:].tolist())
+    spec = Spec("epsilon-greedy", eps=1.0, zeros=zeros)
+    pulls = Counter(classic(spec, [0.0, 0.0, 0.0, 1.0], 804).game.arms[4:].tolist())
     assert set(pulls) == {0, 1, 2, 3} and all(abs(count - 200) < 5 * math.sqrt(150) for count in pulls.values())
+
+
+@pytest.mark.parametrize("spec", [Spec("epsilon-greedy", eps=0.5, zeros=True), Spec("epsilon-decreasing", zeros=True)])
+def test_as_in_the_text_owners_send_a_zero_where_a_step_explores(spec: Spec) -> None:
+    """The Controller is told nothing of it, and the game is that of the policy in the clear, with its own coins."""
+    seen: list[Seen] = []
+    done = classic(spec, budget=63, seen=seen)
+    assert done.pulls_equal_reference
+    exploring = [one.step for one in seen if not any(one.values)]
+    coins, policy = CommonCoins(Seeds.of(1).common), spec.policy()
+    assert exploring == [t for t in range(4, 64) if coins.explore(t, policy.explores(t))] != []
+    assert len(seen) == 60 and done.counts.masks == 180
+    roles = {entry.role for entry in done.ledger if entry.what == "whether a step explores"}
+    assert roles == {"Comp", "owner 0", "owner 1", "owner 2"}
+    plain = run(by_name(spec.name, 3, eps=spec.eps), _arms(), 63, SeededCoins(Seeds.of(1), 3), Seeds.of(1).rewards)
+    assert done.game.equals(plain)
 
 
 # ---- what is on the wire, and what Comp sees

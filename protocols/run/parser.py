@@ -1,0 +1,58 @@
+"""argparse as a user meets it: a mistake is one line with what may have been meant, and 1e6 is a number of steps."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import re
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from .exits import say
+
+
+class Parser(argparse.ArgumentParser):
+    """What `argparse.ArgumentParser` is, for `masked` and for a script of one program; so are its sub-parsers."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self.register("type", int, whole)
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Refuse here what is not known: who asked knows less of the options."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            word = next((word for word in unknown if word.startswith("-")), unknown[0]).partition("=")[0]
+            options = [option for action in self._actions for option in action.option_strings]
+            self.error(f"there is no {word}{_meant(word, options)}")
+        return found, unknown
+
+    def error(self, message: str) -> NoReturn:
+        """One line, and exit code 2."""
+        say(f"error: {self.prog}: {message} ('{self.prog} --help' says what there is)")
+        self.exit(2)
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        choices = [str(choice) for choice in action.choices or ()]
+        if choices and value not in (action.choices or ()) and (meant := _meant(str(value), choices)):
+            raise argparse.ArgumentError(action, f"invalid choice: {value!r}{meant}")
+        super()._check_value(action, value)
+
+
+def whole(text: str) -> int:
+    """A whole number as people write it: 1000, 1_000, 1,000, 1e3."""
+    plain = text.replace(",", "") if re.fullmatch(r"\d{1,3}(,\d{3})+", text) else text
+    for read in (int, float):
+        try:
+            number = read(plain)
+        except ValueError:
+            continue
+        if number == (rounded := int(number) if abs(number) < 1e18 else 0):
+            return rounded
+    raise ValueError(f"{text!r} is no whole number")
+
+
+def _meant(word: str, words: Sequence[str]) -> str:
+    """What of `words` may have been meant, if one is near."""
+    near = difflib.get_close_matches(word, words, n=1)
+    return f": did you mean {near[0]}?" if near else ""

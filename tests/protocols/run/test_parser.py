@@ -1,0 +1,51 @@
+"""What argparse says of a mistake, and the numbers that it reads."""
+
+from __future__ import annotations
+
+import pytest
+
+from protocols.run.parser import Parser, whole
+
+
+def parser() -> Parser:
+    found = Parser(prog="masked")
+    run = found.add_subparsers(metavar="PROGRAM", required=True).add_parser("ppcb")
+    run.add_argument("--steps", type=int, default=5)
+    run.add_argument("--data", choices=["digits", "mnist"])
+    return found
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("ppcb --stps 3", "masked ppcb: there is no --stps: did you mean --steps?"),
+        ("ppcb --stps=3", "masked ppcb: there is no --stps: did you mean --steps?"),
+        ("ppcb --zzz", "masked ppcb: there is no --zzz ("),
+        ("ppcb more", "masked ppcb: there is no more ("),
+        ("ppcb --data digts", "argument --data: invalid choice: 'digts': did you mean digits?"),
+        ("ppcb --data x", "invalid choice: 'x' (choose from"),
+        ("pcb", "masked: argument PROGRAM: invalid choice: 'pcb': did you mean ppcb?"),
+        ("ppcb --steps 1.5", "argument --steps: invalid int value: '1.5'"),
+        ("", "masked: the following arguments are required: PROGRAM"),
+    ],
+)
+def test_a_mistake_is_one_line_with_its_cure(words: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        parser().parse_args(words.split())
+    out, err = capsys.readouterr()
+    assert stop.value.code == 2 and out == "" and err.count("\n") == 1
+    assert err.startswith("error: ") and said in err and "--help' says what there is" in err
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [("1e6", 10**6), ("60_000", 60_000), ("60,000", 60_000), ("-3", -3), ("2.5e3", 2500)]
+)
+def test_numbers_as_people_write_them(text: str, number: int) -> None:
+    assert whole(text) == number
+    assert parser().parse_args(["ppcb", f"--steps={text}"]).steps == number
+
+
+@pytest.mark.parametrize("text", ["", "x", "1.5", "1,5", "1,00", "nan", "inf", "1e30", "1e-3"])
+def test_what_is_no_whole_number_is_none(text: str) -> None:
+    with pytest.raises(ValueError, match="no whole number"):
+        whole(text)
