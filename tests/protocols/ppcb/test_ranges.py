@@ -133,6 +133,24 @@ def test_settings_ignore_what_later_versions_add() -> None:
     assert Settings.from_json({**settings().as_json(), "something": 1}) == settings()
 
 
+@pytest.mark.parametrize(
+    ("changes", "unit"),
+    [
+        ({}, 2.0**-8 / 4),
+        ({"reward_range": (-100.0, 28.0)}, 128 * 2.0**-8 / 4),
+        ({"reward_range": (0.0, 0.3)}, 0.25 * 2.0**-8 / 4),
+        ({"tie_bits": 3, "state_bits": 26}, 2.0**-3 / 4),
+        ({"tie_bits": 40}, 0.0),
+        ({"tie_bits": 0}, 0.0),
+    ],
+    ids=str,
+)
+def test_the_draw_among_close_scores_is_a_part_of_the_rewards_range(changes: dict[str, Any], unit: float) -> None:
+    """A place in its order, of three or four arms; of two a place is twice as much, and the whole the same."""
+    given = settings(**changes)
+    assert given.draw_unit(4) == given.draw_unit(3) == unit and given.draw_unit(2) == 2 * unit
+
+
 @over(anything())
 def test_every_word_that_settings_allow_has_room(given: Settings) -> None:
     """The largest prediction, reciprocal and key of any settings that are accepted stay in their rings."""
