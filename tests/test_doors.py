@@ -17,7 +17,7 @@ DOORS = {
     "dp_accounting": {"bandits/accounting.py"},
     "scipy": {"bandits/accounting.py"},
     "phe": {"protocols/published/paillier.py"},
-    "seal": {"protocols/helba/ckks/scheme.py"},
+    "seal": {"protocols/published/ckks.py"},
     "cryptography": {"mpc/prg.py", "offline/directory.py", "protocols/published/sealing.py"},
     "crypten": set(),
     "pickle": set(),

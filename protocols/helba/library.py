@@ -17,6 +17,7 @@ from mpc.session import Session
 from mpc.share import Share
 from offline import InProcessDealer
 
+from ..run.turns import Turn, in_turn
 from .clients import check
 from .program import FEATURE_BITS, USER
 from .run import Parties
@@ -28,11 +29,12 @@ class EncryptedLinearBandit:
 
     settings: the constants, K, T and who learns when a batch ends.  The parties and the users are all played here, with
     fresh keys; with `session`, this is one party's end on a network, whose role "user" is a process that sends the
-    features, receives the arm and sends the reward of each step: leave them out here.  One thread calls at a time.
+    features, receives the arm and sends the reward of each step: leave them out here.  Threads may share it: calls take
+    turns, and the arm that one was told is paid before another is.
     """
 
     def __init__(self, settings: Settings, *, parties: int = 3, session: Session | None = None) -> None:
-        self.settings = settings
+        self.settings, self.turn = settings, Turn()
         self._features = np.zeros((settings.arms, settings.constants.dim))
         self._reward, self._arm = np.zeros(()), -1
         self._here = session is None
@@ -55,6 +57,7 @@ class EncryptedLinearBandit:
         """Of all calls so far."""
         return self._session.meter.total
 
+    @in_turn
     def predict(self, features: np.ndarray | None = None) -> int | None:
         """The arm for (K, d) features, as its user learns it; None in a process of a network."""
         if self._pulled is not None:
@@ -71,6 +74,7 @@ class EncryptedLinearBandit:
         self._pulled = self._parties.decide()
         return self._arm if self._here else None
 
+    @in_turn
     def learn(self, reward: float | None = None) -> None:
         """What the last arm paid."""
         if self._pulled is None:

@@ -14,6 +14,7 @@ notes            what a client learned, decision by decision, and which were mad
 stopping         Ctrl-C once and twice
 desk             the two desks, in this process and by files
 report           documents, texts and files; plots and picture draw; progress is said in between
+turns            of threads that share a library object
 seeded_dealer    a dealer for simulations that can be repeated
 exits            exit codes, and the one line of an error; parser: argparse, whose mistakes are such lines
 """

@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 
 from mpc.errors import ConfigError
 from mpc.launch import Place, place
-from mpc.net.transport import DEFAULT_TIMEOUT
+from mpc.net.transport import DEFAULT_TIMEOUT, check_timeout
 from mpc.scratch import remove_left, scratch_folder
 from offline import Plan
 
@@ -296,6 +296,8 @@ def _checked(system: System, options: Namespace, here: Place | None, *, processe
                 )
     if published and options.material is not None:
         raise ConfigError(f"--material is of --mode {MPC}: the published protocol draws nothing that is dealt")
+    if options.timeout is not None:
+        check_timeout(options.timeout)
     if options.plot is not None and options.material is not None and system.draws_reference:
         raise ConfigError("--plot draws the reference, whose coins are the dealer's alone with --material: drop one")
     system.check(options)

@@ -60,7 +60,7 @@ class Settings:
                 "fraction bits, or a smaller theta_norm"
             )
         if not 0 < self.sum_bits < wanted - 1:
-            raise ConfigError(f"a sum is told with 1 to {wanted - 2} bits, not {self.sum_bits}: use fewer --sum-bits")
+            raise ConfigError(f"a sum is told with 1 to {wanted - 2} bits: choose --sum-bits so, not {self.sum_bits}")
 
     @classmethod
     def of(

@@ -7,7 +7,6 @@ service                what a call does here, once its arguments were checked
     rounds, propensity the same among the parties, and the clients beside them
     decisions, saved   what is held between calls, and the same on disk
     journal            what was told after a save
-    turns              threads take turns
     place              where the parties live: all in this process, or one party's end of a network
 offline_evaluation     what a bandit would have earned, from a log
 """

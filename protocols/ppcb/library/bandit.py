@@ -25,6 +25,7 @@ from mpc.meter import Cost
 from mpc.session import Session
 from offline import Plan, Recorder
 
+from ...run.turns import Turn, in_turn
 from ..player import feature_blocks
 from ..run import twin_of
 from ..settings import Settings
@@ -35,7 +36,6 @@ from .place import Hosting, InOneProcess, OneEnd
 from .propensity import Propensity
 from .saved import load_parts
 from .service import Pay, Service
-from .turns import Turn, in_turn
 
 
 class Prediction(NamedTuple):

@@ -22,7 +22,7 @@ from mpc.net.gloo import Gloo
 def python(text: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", _START + text], env={**ENVIRONMENT, "PATH": "/usr/bin:/bin", "GLOO_SOCKET_IFNAME": "lo"},
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
 
 
@@ -34,7 +34,7 @@ def tries(**how):
         Gloo(**how)
     except ConfigError as error:
         print(error, dist.is_initialized())
-tries(init_method="file://{tmp_path}/one", party=0, parties=1, timeout=20)
+tries(init_method="file://{tmp_path}/one", party=0, parties=1, timeout=200)
 tries(init_method="file://{tmp_path}/two", party=2, parties=2, timeout=1)
 tries(init_method="file://{tmp_path}/three", party=0, parties=2, timeout=1)
 tries(init_method="file://{tmp_path}/four", party=0, parties=2, timeout=0)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
+
 import numpy as np
 import pytest
 
@@ -15,7 +18,7 @@ from protocols.helba.program import USER
 from protocols.helba.settings import Settings
 from protocols.run.desk import MemoryDesk, World
 
-from ...parties.threads import over_tcp
+from ...parties.threads import over_tcp, side_by_side, values
 
 GIVEN = Constants(growth=None)
 
@@ -35,6 +38,34 @@ def test_the_policys_arms(batches: Batches) -> None:
     assert next(entry.what for entry in bandit.ledger) == "arm"
     with pytest.raises(RangeError, match="all 10 steps of this bandit are played"):
         bandit.predict(problem.features[0])
+
+
+def test_threads_take_turns() -> None:
+    """One that finds another's arm unpaid is told so, and what all learn is what one thread learns from the same."""
+    problem, told = fresh(GIVEN, 6, 4), list[tuple[int, int]]()
+    settings = Settings(GIVEN, 2, 6, Batches.NONE)
+    bandit, alone = (EncryptedLinearBandit(settings, parties=2) for _ in range(2))
+
+    def work(rows: range) -> None:
+        for row in rows:
+            arm = None
+            while arm is None:
+                with contextlib.suppress(ConfigError):
+                    arm = bandit.predict(problem.features[row])
+            told.append((row, arm))
+            bandit.learn(problem.rewards[row, arm])
+
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(10e-6)
+    try:
+        values(side_by_side(*[lambda at=at: work(range(at, 6, 3)) for at in range(3)]))
+    finally:
+        sys.setswitchinterval(usual)
+    assert bandit.learned == 6 and sorted(row for row, _ in told) == list(range(6))
+    for row, arm in told:
+        assert alone.predict(problem.features[row]) == arm
+        alone.learn(problem.rewards[row, arm])
+    assert bandit.cost.rounds == alone.cost.rounds
 
 
 def test_calls_in_the_wrong_order_or_with_wrong_numbers_change_nothing() -> None:

@@ -14,10 +14,12 @@ import pytest
 from mpc.correlations import TruncationMask
 from mpc.errors import DEALER, PeerLost
 from mpc.launch import Place
-from mpc.net.channel import listen
+from mpc.net.channel import await_parties, listen
 from mpc.net.frames import DEALER_NODE
-from mpc.net.keys import KEY_BYTES
+from mpc.net.keys import KEY_BYTES, keys_for
+from mpc.prg import fresh_key
 from offline import Plan
+from offline.stream import _HELLO
 from protocols.run.dealer_process import source_for
 from tests.parties.processes import ENVIRONMENT, ended, script
 from tests.parties.threads import side_by_side
@@ -65,6 +67,36 @@ def test_a_party_waits_for_its_dealer_no_longer_than_it_was_told(
     assert isinstance(waits.error, PeerLost)
     assert (waits.error.peer, waits.error.witness) == (DEALER, False)
     assert "the dealer" in str(waits.error)
+
+
+def test_a_dealer_may_take_its_time_to_greet_and_a_round_s_time_for_a_block(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It answers, and loads on for longer than a round may take; then it greets, and deals nothing."""
+    PLAN.save(tmp_path / "plan.json")
+    keys, over = keys_for([(0, DEALER_NODE)]), threading.Event()
+
+    def deals() -> None:
+        ((_, channel),) = await_parties(1, door, keys[DEALER_NODE], 30)
+        over.wait(1.0)
+        fresh = fresh_key()
+        channel.send(_HELLO.pack(fresh, fresh, PLAN.digest, 5, 1, 0, 2))
+        over.wait(30)
+        channel.close()
+
+    def draws() -> None:
+        source = source_for(Place(0, 2, "tcp", timeout=0.3, starting=30), None)
+        try:
+            source._next_block()
+        finally:
+            over.set()
+
+    with listen() as door:
+        where = json.dumps([door.getsockname(), keys[0].as_json(), str(tmp_path / "plan.json")])
+        monkeypatch.setenv("MASKED_DEALER", where)
+        _, draw = side_by_side(deals, draws)
+    assert isinstance(draw.error, PeerLost) and "the dealer was silent for" in str(draw.error)
+    assert "after 0 of 5 blocks" in str(draw.error)
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,7 @@ def test_more_bits_are_a_finer_unit() -> None:
 
 def test_bits_that_there_are_not_are_refused() -> None:
     for bits in (0, -1, 61):
-        with pytest.raises(ConfigError, match=r"told with 1 to \d\d bits, not -?\d+: use fewer --sum-bits"):
+        with pytest.raises(ConfigError, match=r"told with 1 to \d\d bits: choose --sum-bits so, not -?\d+"):
             Settings.of(normal(3, 6), 10, sum_bits=bits)
 
 

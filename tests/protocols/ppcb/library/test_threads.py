@@ -14,8 +14,8 @@ import pytest
 
 from mpc.session import Session
 from protocols.ppcb import PrivateContextualBandit, Say, payer_client, puller_client
-from protocols.ppcb.library.turns import Turn
 from protocols.ppcb.player import split
+from protocols.run.turns import Turn
 from tests.parties.threads import over_tcp, side_by_side, values
 
 from .runs import CLOSE, OUTCOMES, X, made, pay, regressions, taught
