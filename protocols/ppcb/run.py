@@ -113,7 +113,7 @@ class Bandit(Program["Run"]):
         given, arms, coins = self.settings, ended.notes[: ended.done], None
         if ended.coins is not None:
             blocks = range(-(-ended.done // ended.coins.per_block))
-            coins = choices(ended.coins.key, ended.items, blocks, steps=ended.coins.per_block)
+            coins = choices(ended.coins.key, ended.items, blocks, given, steps=ended.coins.per_block)
         hosted = len(next(iter(ended.parties.values()))) == self.parties
         further = ended.again * given.replicas * given.batch
         return Run(
