@@ -4,7 +4,7 @@ Who dials whom: a node calls all parties with lower numbers and is called by tho
 highest numbers and do not listen, so they may sit behind NAT.  Each node has the certificates of its peers, and trusts
 these alone, each in its own place: an answerer lets in whoever of them shows the certificate of the number it claims.
 
-Rounds, their deadlines and last words are those of `tcp.Mesh`, over sockets that encrypt: see `TlsSocket`.  Bytes that
+Rounds, their deadlines and last words are those of `mesh`, over sockets that encrypt: see `TlsSocket`.  Bytes that
 a record brought beyond what was asked for are in no poll, hence `unread`; nothing else of that page differs.
 """
 
@@ -27,7 +27,7 @@ from .certificates import Certificate, fingerprint
 from .frames import HEADER_BYTES, WORDS_LIMIT, Kind, Nodes, pack, unpack
 from .hello import Hello, Public
 from .joining import Address, Greeting, exactly, meet_by
-from .tcp import ClientMesh, PartyMesh
+from .mesh import ClientMesh, PartyMesh
 from .transport import DEFAULT_TIMEOUT, Stamp, check_timeout
 
 _VERSION = 1

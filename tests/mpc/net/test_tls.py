@@ -15,7 +15,7 @@ import pytest
 
 from mpc.client import Receive, Send
 from mpc.errors import ConfigError, PeerLost
-from mpc.net import hello, tcp
+from mpc.net import hello, mesh
 from mpc.net.frames import Kind, pack
 from mpc.net.hello import Hello
 from mpc.net.memory import Memory
@@ -76,7 +76,7 @@ def test_a_party_that_leaves_or_hangs_is_named(parties: int) -> None:
 
 @pytest.mark.parametrize("shape", [(4,), (1 << 17,)], ids=["small", "large"])
 def test_a_round_that_stands_is_said_with_its_place(shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tcp, "_STALLED", 0.2)
+    monkeypatch.setattr(mesh, "_STALLED", 0.2)
     said, heard = list[str](), threading.Event()
 
     def log(line: str) -> None:
