@@ -112,6 +112,6 @@ def test_a_reward_outside_the_declared_range_is_refused_before_the_run_and_by_th
     with pytest.raises(RangeError, match=r"a reward is -1, declared is 0 to 1: scale rewards, or declare more"):
         played(settings(), 2, 3, Environment("given", ENVIRONMENT.contexts, -np.ones((400, 4)), drawn=False))
     for wrong in (1.5, math.nan):
-        client = payer(np.full((1, 3, 1, 4), wrong), settings(), MemoryDesk(World()))
+        client = payer(np.full((1, 3, 1, 4), wrong), settings(), 1, MemoryDesk(World()))
         with pytest.raises(RangeError, match=r"declared is 0 to 1"):
             next(client)
