@@ -100,12 +100,9 @@ class Helba(System):
         keys = parser.add_argument_group("ciphertexts of mode ckks")
         keys.add_argument("--security", type=int, default=usual.security, help="bits: 128, 192 or 256 (128)")
         keys.add_argument(
-            "--degree",
-            type=int,
-            default=usual.degree,
-            metavar="N",
+            "--degree", type=int, default=usual.degree, metavar="N",
             help="of polynomials (16384); 8192 is safe at 128 bits, and quicker",
-        )
+        )  # fmt: skip
         keys.add_argument(
             "--products", type=int, default=usual.products, metavar="P",
             help="how many, one after the other, between two refreshes (2)",
