@@ -26,10 +26,14 @@ def draw(figure: str, rows: Rows, path: Path) -> None:
 
 def _regret(canvas: Figure, rows: Rows) -> None:
     axes = canvas.subplots()
+    runs = each(rows, "run")
     for policy in each(rows, "policy"):
-        mean_line(axes, of(rows, policy=policy), "t", "regret", policy, _STYLES.get(policy, "-"))
+        some = of(rows, policy=policy)
+        own = each(some, "run")
+        name = policy if len(own) == len(runs) else f"{policy}, run {own[0]} alone"
+        mean_line(axes, some, "t", "regret", name, _STYLES.get(policy, "-"))
     axes.set(xlabel="t", ylabel="cumulative regret", ylim=(0, None))
-    axes.set_title(f"means of {len(each(rows, 'run'))} runs", fontsize=PANEL)
+    axes.set_title(f"means of {len(runs)} runs", fontsize=PANEL)
     axes.legend(fontsize=SMALL)
 
 
