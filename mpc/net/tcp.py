@@ -1,5 +1,8 @@
 """A mesh of plain sockets on one machine, on loopback or in its kernel.  Knows nodes, sockets and deadlines; no shares.
 
+`Mesh`, `PartyMesh` and `ClientMesh` are what every mesh of sockets is, those of `tls` too; `Tcp` and `TcpClient` say
+how plain ones meet.
+
 One message per peer and round: header and payload in one send.  Small messages are sent and then received; large
 ones are moved in both directions at once, so that two parties that send to each other cannot block each other.
 A round has one deadline, however its bytes come.  Who waits for somebody for long, in the mesh or outside it, says so
@@ -14,7 +17,7 @@ import os
 import select
 import socket
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -44,23 +47,30 @@ _MOMENT = 30_000  # nanoseconds in which a party that has a core of its own ofte
 _SHARED_MOMENT = 400_000  # where parties share cores: to yield hands ours to the one waited for, sooner than to sleep
 _LAST_WORDS = 0.5  # seconds in which a node that stops with an error is heard out
 _SOON = 0.25  # of a round's time; then a node's peers are told for whom it waits
+_STALLED = 5.0  # seconds; then whoever watches this process is told what a round waits for
 _WORDS = 1000  # that a peer may say between two messages
 _AGAIN = 4  # how often in a wait a peer's word that it waits itself begins the time anew: such chains are short
 _LONGEST = 1 << 30  # milliseconds that the kernel waits at a time
 _FAREWELL = 2.0  # seconds that a party which has ended waits for the others to end
 
 
-class _Mesh:
-    """Connections of one node to others, by node number."""
+class Mesh:
+    """Connections of one node to others, by node number, which behave as non-blocking sockets do.
+
+    unread: whether a connection holds bytes that no poll shows, as one that decrypts whole records may.
+    stalled: told, in a line, of a round in which nothing moves.
+    """
 
     def __init__(
-        self, node: int, parties: int, peers: dict[int, socket.socket], timeout: float, names: Sequence[str] = ()
-    ) -> None:
+        self, node: int, parties: int, peers: dict[int, socket.socket], timeout: float, names: Sequence[str] = (), *,
+        unread: Callable[[socket.socket], bool] = lambda _: False, stalled: Callable[[str], None] | None = None,
+    ) -> None:  # fmt: skip
         self.node = node
         self.parties = parties
         self.nodes = Nodes(parties, tuple(names))
         self.frame_bytes = 0
         self._peers = peers
+        self._unread, self._stalled = unread, stalled
         self._timeout = timeout
         self._closed = False
         self._moment = 0 if node >= parties else _MOMENT if parties <= (os.cpu_count() or 1) else _SHARED_MOMENT
@@ -78,8 +88,10 @@ class _Mesh:
 
         What is there when that is over counts: this process may have been kept from looking.
         """
-        self._until = time.monotonic() + self._timeout
+        self._began = time.monotonic()
+        self._until = self._began + self._timeout
         self._told = False
+        self._said = self._stalled is None
 
     def say_waiting(self, whom: str) -> None:
         """Tell all peers that this node waits for somebody who is none of them."""
@@ -93,8 +105,11 @@ class _Mesh:
             if peer == but or self._unsent.get(peer):
                 continue
             with contextlib.suppress(OSError):
-                if _ready(sock, select.POLLOUT, 0.0):
-                    sock.send(notice)
+                if self._ready(peer, select.POLLOUT, 0.0):
+                    sent = 0
+                    with contextlib.suppress(BlockingIOError):
+                        sent = sock.send(notice)
+                    self._unsent[peer] = memoryview(notice)[sent:]
 
     def _hear_waiting(self, peer: int, whom: str) -> None:
         """A peer waits for somebody: it has the whole time of a round again, and who waits for this node hears of it.
@@ -109,28 +124,70 @@ class _Mesh:
 
     def _next_word(self) -> float:
         """When this node has waited for so long that it says so; once it has, when the round is over."""
-        return self._until if self._told else self._until - (1.0 - _SOON) * self._timeout
+        word = self._until if self._told else self._until - (1.0 - _SOON) * self._timeout
+        return word if self._said else min(word, self._began + _STALLED)
 
-    def _in_time(self, peer: int, events: int) -> bool:
-        """Whether a peer's socket is ready before the round is over."""
-        if _ready(self._peers[peer], events, self._next_word()):
-            return True
-        if not self._told:
+    def say(self, peer: int, payload: bytes, stamp: Stamp) -> None:
+        """One message to one peer, outside any round."""
+        self._begin()
+        self._tell(peer, memoryview(payload), stamp)
+
+    def _tell(self, peer: int, payload: memoryview, stamp: Stamp) -> None:
+        frame: list[bytes | memoryview] = [pack(Kind.DATA, self.node, stamp, len(payload)), payload]
+        if self._send(peer, frame, stamp) is not None:
+            raise self._broken(peer, stamp)
+
+    def hear(self, peer: int, count: int, stamp: Stamp) -> bytes:
+        """The same, from one peer: so many bytes."""
+        self._begin()
+        row = bytearray(HEADER_BYTES + count)
+        self._receive(peer, memoryview(row), stamp)
+        return bytes(row[HEADER_BYTES:])
+
+    def _speak(self, peer: int, stamp: Stamp, left: int) -> None:
+        """The next word: to whoever watches this process, or to the other peers."""
+        if not self._said and time.monotonic() >= self._began + _STALLED:
+            self._said = True
+            assert self._stalled is not None
+            self._stalled(
+                f"round {stamp.round} has stood for {time.monotonic() - self._began:.0f} s at {stamp.position}: "
+                f"{left:,} bytes between this one and {self.nodes.name(peer)} are due"
+            )
+        elif not self._told:
             self._tell_waiting(self.nodes.name(peer), but=peer)
-        return _ready(self._peers[peer], events, self._until)
+
+    def _in_time(self, peer: int, events: int, stamp: Stamp, left: int) -> bool:
+        """Whether a peer's socket is ready before the round is over.  left: bytes that it is waited for with."""
+        while not self._ready(peer, events, word := self._next_word()):
+            if word >= self._until:
+                return False
+            self._speak(peer, stamp, left)
+        return True
+
+    def _ready(self, peer: int, events: int, until: float) -> bool:
+        """The same, before that time is over."""
+        sock = self._peers[peer]
+        if events & select.POLLIN and self._unread(sock):
+            return True
+        poll = select.poll()
+        poll.register(sock, events)
+        return bool(poll.poll(_milliseconds(until)))
 
     def _send(self, peer: int, parts: Sequence[bytes | memoryview], stamp: Stamp) -> OSError | None:
         """Send a frame.  An error is returned: what the peer said before it left still waits to be read."""
         self.frame_bytes += HEADER_BYTES
+        if before := self._unsent.get(peer):
+            parts = [before, *parts]
         sock, done, wanted = self._peers[peer], 0, sum(len(part) for part in parts)
         try:
             with contextlib.suppress(BlockingIOError):
                 done = sock.sendmsg(parts)
             if done == wanted:
+                self._unsent.pop(peer, None)
                 return None
             self._unsent[peer] = memoryview(b"".join(parts))[done:]
             while rest := self._unsent[peer]:
-                if not self._in_time(peer, select.POLLOUT):
+                if not self._in_time(peer, select.POLLOUT, stamp, len(rest)):
                     raise self._silent(peer, stamp)
                 with contextlib.suppress(BlockingIOError):
                     self._unsent[peer] = rest[sock.send(rest) :]
@@ -145,7 +202,7 @@ class _Mesh:
         while done < len(into) or not checked:
             try:
                 if not (count := 0 if done else self._soon(sock, into)):
-                    if not self._in_time(peer, select.POLLIN):
+                    if not self._in_time(peer, select.POLLIN, stamp, len(into) - done):
                         raise self._silent(peer, stamp)
                     count = sock.recv_into(into[done:])
             except BlockingIOError:
@@ -211,8 +268,8 @@ class _Mesh:
 
     def _rest(self, peer: int, count: int) -> bytes:
         """Up to `count` bytes, fewer where the connection or the time ends."""
-        parts, sock = list[bytes](), self._peers[peer]
-        while count > 0 and (not parts or time.monotonic() < self._until) and _ready(sock, select.POLLIN, self._until):
+        parts, sock, until = list[bytes](), self._peers[peer], self._until
+        while count > 0 and (not parts or time.monotonic() < until) and self._ready(peer, select.POLLIN, until):
             try:
                 part = sock.recv(min(count, 1 << 16))
             except OSError:
@@ -319,50 +376,19 @@ class _Mesh:
         return heard
 
 
-class Tcp(_Mesh):
-    """A computing party's end."""
+class PartyMesh(Mesh):
+    """A computing party's end.  small: bytes of a message that is sent whole before anything is received."""
+
+    small = _SMALL
 
     def __init__(
-        self, node: int, parties: int, peers: dict[int, socket.socket], timeout: float, names: Sequence[str] = ()
-    ) -> None:
-        super().__init__(node, parties, peers, timeout, names)
+        self, node: int, parties: int, peers: dict[int, socket.socket], timeout: float, names: Sequence[str] = (), *,
+        unread: Callable[[socket.socket], bool] = lambda _: False, stalled: Callable[[str], None] | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(node, parties, peers, timeout, names, unread=unread, stalled=stalled)
         self.hosted = (node,)
         self._others = [q for q in range(parties) if q != node]
         self._client_rounds: dict[tuple[int, str], int] = {}
-
-    @classmethod
-    def join(
-        cls,
-        node: int,
-        addresses: Sequence[Address],
-        *,
-        keys: Keys,
-        clients: int = 0,
-        listener: socket.socket | None = None,
-        timeout: float = DEFAULT_TIMEOUT,
-        starting: float | None = None,
-        names: Sequence[str] = (),
-    ) -> Tcp:
-        """Meet the other parties and all clients, each of which proves who it is by its key in `keys`.
-
-        A node calls those with lower numbers and is called by the others.  timeout: seconds that a round may take.
-        starting: seconds until all have met, else as many.  names: of all nodes, for messages.
-        """
-        parties = len(addresses)
-        if parties < 2 or not 0 <= node < parties:
-            raise ConfigError(f"party {node} of {parties}: parties are numbered from 0, and there are at least 2")
-        check_timeout(timeout)
-        for address in addresses:
-            check_loopback(address)
-        own = listener or listen(*addresses[node])
-        deadline = time.monotonic() + (timeout if starting is None else starting)
-        awaited, nodes = [*range(node + 1, parties), *range(parties, parties + clients)], Nodes(parties, tuple(names))
-        try:
-            check_here(own)
-            peers = meet(node, dict(enumerate(addresses[:node])), own, awaited, keys, deadline, nodes)
-        finally:
-            own.close()
-        return cls(node, parties, peers, timeout, names)
 
     def exchange(
         self, stamp: Stamp, common: np.ndarray, direct: Mapping[int, np.ndarray]
@@ -383,7 +409,7 @@ class Tcp(_Mesh):
             outgoing[q] = [pack(Kind.DATA, me, stamp, length), memoryview(common[0])]
             if extra is not None:
                 outgoing[q].append(memoryview(extra[0]))
-        if size <= _SMALL and all(sum(map(len, parts)) <= _SMALL for parts in outgoing.values()):
+        if size <= self.small and all(sum(map(len, parts)) <= self.small for parts in outgoing.values()):
             broken = [q for q, parts in outgoing.items() if self._send(q, parts, stamp) is not None]
             for q in self._others:
                 self._receive(q, memoryview(rows[q]), stamp)
@@ -400,17 +426,22 @@ class Tcp(_Mesh):
         """Send and receive at once, whatever a socket is ready for."""
         self.frame_bytes += HEADER_BYTES * len(outgoing)
         poll, by_fd = select.poll(), {sock.fileno(): q for q, sock in self._peers.items() if q in outgoing}
-        to_send = self._unsent = {q: memoryview(b"".join(parts)) for q, parts in outgoing.items()}
+        whole = {q: memoryview(b"".join([self._unsent.get(q, b""), *parts])) for q, parts in outgoing.items()}
+        self._unsent.update(whole)
+        to_send = self._unsent
         done, checked = dict.fromkeys(incoming, 0), dict.fromkeys(incoming, False)
         broken: list[int] = []
         for fd in by_fd:
             poll.register(fd, select.POLLIN | select.POLLOUT)
         active = set(by_fd)
         while active:
-            if not (ready := poll.poll(_milliseconds(self._next_word()))):
-                if self._told:
-                    raise self._silent(min(by_fd[fd] for fd in active), stamp)
-                self._tell_waiting(self.nodes.name(min(by_fd[fd] for fd in active)))
+            more = [by_fd[fd] for fd in active if done[by_fd[fd]] < len(incoming[by_fd[fd]])]
+            ready = [(self._peers[q].fileno(), select.POLLIN) for q in more if self._unread(self._peers[q])]
+            if not ready and not (ready := poll.poll(_milliseconds(word := self._next_word()))):
+                behind = min(by_fd[fd] for fd in active)
+                if word >= self._until:
+                    raise self._silent(behind, stamp)
+                self._speak(behind, stamp, len(to_send[behind]) + len(incoming[behind]) - done[behind])
             for fd, events in ready:
                 q = by_fd[fd]
                 if events & select.POLLOUT and to_send[q] and not self._push(q, to_send):
@@ -455,10 +486,7 @@ class Tcp(_Mesh):
     def send_to_client(self, node: int, what: str, payload: np.ndarray) -> None:
         """Send (1, n) bytes to a client."""
         self._begin()
-        stamp = self._client_stamp(node, "down", what)
-        frame: list[bytes | memoryview] = [pack(Kind.DATA, self.node, stamp, payload.shape[1]), memoryview(payload[0])]
-        if self._send(node, frame, stamp) is not None:
-            raise self._broken(node, stamp)
+        self._tell(node, memoryview(payload[0]), self._client_stamp(node, "down", what))
 
     def receive_from_client(self, node: int, what: str, count: int) -> np.ndarray:
         """Receive (1, count) bytes from a client."""
@@ -479,27 +507,15 @@ class Tcp(_Mesh):
         return Stamp(count, bytes(8), what)
 
 
-class TcpClient(_Mesh):
+class ClientMesh(Mesh):
     """A client's end: it is connected to the parties only."""
 
     def __init__(
-        self, node: int, parties: int, peers: dict[int, socket.socket], timeout: float, names: Sequence[str] = ()
-    ) -> None:
-        super().__init__(node, parties, peers, timeout, names)
+        self, node: int, parties: int, peers: dict[int, socket.socket], timeout: float, names: Sequence[str] = (), *,
+        unread: Callable[[socket.socket], bool] = lambda _: False, stalled: Callable[[str], None] | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(node, parties, peers, timeout, names, unread=unread, stalled=stalled)
         self._sent = self._received = 0
-
-    @classmethod
-    def join(
-        cls, node: int, addresses: Sequence[Address], *, keys: Keys, timeout: float = DEFAULT_TIMEOUT,
-        starting: float | None = None, names: Sequence[str] = (),
-    ) -> TcpClient:  # fmt: skip
-        """Call all parties; clients have the numbers behind theirs.  timeout, starting: as a party's."""
-        parties, deadline = len(addresses), time.monotonic() + (timeout if starting is None else starting)
-        if node < parties:
-            raise ConfigError(f"clients of {parties} parties have numbers from {parties}, not {node}")
-        check_timeout(timeout)
-        peers = meet(node, dict(enumerate(addresses)), None, (), keys, deadline, Nodes(parties, tuple(names)))
-        return cls(node, parties, peers, timeout, names)
 
     def send(self, payloads: np.ndarray, what: str) -> None:
         """Row p to party p."""
@@ -507,9 +523,7 @@ class TcpClient(_Mesh):
         self._sent += 1
         stamp = Stamp(self._sent, bytes(8), what)
         for party, payload in enumerate(payloads):
-            frame: list[bytes | memoryview] = [pack(Kind.DATA, self.node, stamp, payload.size), memoryview(payload)]
-            if self._send(party, frame, stamp) is not None:
-                raise self._broken(party, stamp)
+            self._tell(party, memoryview(payload), stamp)
 
     def receive(self, count: int, what: str) -> np.ndarray:
         """(parties, count) bytes, row p from party p."""
@@ -529,11 +543,59 @@ class TcpClient(_Mesh):
                 raise self._broken(party, stamp)
 
 
-def _ready(sock: socket.socket, events: int, until: float) -> bool:
-    """Whether a socket is ready before that time is over."""
-    poll = select.poll()
-    poll.register(sock, events)
-    return bool(poll.poll(_milliseconds(until)))
+class Tcp(PartyMesh):
+    """A computing party on this machine."""
+
+    @classmethod
+    def join(
+        cls,
+        node: int,
+        addresses: Sequence[Address],
+        *,
+        keys: Keys,
+        clients: int = 0,
+        listener: socket.socket | None = None,
+        timeout: float = DEFAULT_TIMEOUT,
+        starting: float | None = None,
+        names: Sequence[str] = (),
+    ) -> Tcp:
+        """Meet the other parties and all clients, each of which proves who it is by its key in `keys`.
+
+        A node calls those with lower numbers and is called by the others.  timeout: seconds that a round may take.
+        starting: seconds until all have met, else as many.  names: of all nodes, for messages.
+        """
+        parties = len(addresses)
+        if parties < 2 or not 0 <= node < parties:
+            raise ConfigError(f"party {node} of {parties}: parties are numbered from 0, and there are at least 2")
+        check_timeout(timeout)
+        for address in addresses:
+            check_loopback(address)
+        own = listener or listen(*addresses[node])
+        deadline = time.monotonic() + (timeout if starting is None else starting)
+        awaited, nodes = [*range(node + 1, parties), *range(parties, parties + clients)], Nodes(parties, tuple(names))
+        try:
+            check_here(own)
+            peers = meet(node, dict(enumerate(addresses[:node])), own, awaited, keys, deadline, nodes)
+        finally:
+            own.close()
+        return cls(node, parties, peers, timeout, names)
+
+
+class TcpClient(ClientMesh):
+    """A client on this machine."""
+
+    @classmethod
+    def join(
+        cls, node: int, addresses: Sequence[Address], *, keys: Keys, timeout: float = DEFAULT_TIMEOUT,
+        starting: float | None = None, names: Sequence[str] = (),
+    ) -> TcpClient:  # fmt: skip
+        """Call all parties; clients have the numbers behind theirs.  timeout, starting: as a party's."""
+        parties, deadline = len(addresses), time.monotonic() + (timeout if starting is None else starting)
+        if node < parties:
+            raise ConfigError(f"clients of {parties} parties have numbers from {parties}, not {node}")
+        check_timeout(timeout)
+        peers = meet(node, dict(enumerate(addresses)), None, (), keys, deadline, Nodes(parties, tuple(names)))
+        return cls(node, parties, peers, timeout, names)
 
 
 def _milliseconds(until: float) -> float:

@@ -59,7 +59,8 @@ def text(run: Run) -> str:
     given, facts = run.settings, document(run)
     replicas = f", {given.replicas} replicas" if given.replicas > 1 else ""
     twin = "" if run.twin_rewards is None else f", of the plaintext twin {facts['twin_average_reward']:.4f}"
-    parties = (f"parties 0 to {run.parties - 1}", "nothing", "each had its own features as input")
+    own = "each had its own features, if any, as input" if 0 in given.widths else "each had its own features as input"
+    parties = (f"parties 0 to {run.parties - 1}", "nothing", own)
     rows = [
         f"{run.steps:,} steps, {given.arms} arms, {run.parties} parties{replicas}: average reward "
         f"{facts['average_reward']:.4f}{twin}",

@@ -100,7 +100,7 @@ class Bandit(Program["Run"]):
         """The puller learns arms, the payer knows rewards."""
         if role == PULLER:
             return puller(self.settings, self.decisions, desk)
-        return payer(own["outcomes"], self.settings, desk, self.paid)
+        return payer(own.get("outcomes"), self.settings, self.decisions, desk, self.paid)
 
     def once_a_cycle(self, player: Any) -> None:
         """The refresh."""

@@ -123,7 +123,7 @@ def clients_of(world: clients.World) -> dict[str, ClientProgram]:
     desk = MemoryDesk(World())
     return {
         PULLER: clients.puller(world.settings, len(world), desk),
-        PAYER: clients.payer(world.outcomes, world.settings, desk),
+        PAYER: clients.payer(world.outcomes, world.settings, len(world), desk),
     }
 
 

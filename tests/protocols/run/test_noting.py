@@ -11,13 +11,13 @@ import pytest
 
 from mpc.client import ClientProgram, Receive
 from mpc.errors import PeerLost
-from mpc.launch import Place
 from mpc.net.joining import listen
 from mpc.net.tcp import Tcp, TcpClient
 from mpc.rounds import Reveal, Rounds
 from mpc.session import Session
 from protocols.run import role_process
 from protocols.run.checkpoint import numbers
+from protocols.run.dealer_process import Nothing
 from protocols.run.folder import begin, homes, reached
 from protocols.run.program import Arrays, Desk, Role
 from protocols.run.role_process import Task, kind_of
@@ -69,19 +69,17 @@ def played(
     monkeypatch.setattr("os.fdatasync", lambda file: said.append("flushed"))
     run = begin(program, keep, material=False)
     task = Task(kind_of(program), program.public(), run, 0, EVERY, keep, timeout, draws=False)
-    listeners, here = [listen() for _ in range(2)], threading.local()
+    listeners = [listen() for _ in range(2)]
     addresses = [sock.getsockname() for sock in listeners]
 
-    def joined(*_: Any, **__: Any) -> Tcp:
-        return Tcp.join(
-            here.node, addresses, keys=KEYS[here.node], clients=1, listener=listeners[here.node], timeout=timeout,
-            starting=30,
-        )  # fmt: skip
-
     def party(node: int) -> None:
-        here.node = node
+        def joined() -> Tcp:
+            return Tcp.join(
+                node, addresses, keys=KEYS[node], clients=1, listener=listeners[node], timeout=timeout, starting=30
+            )
+
         try:
-            role_process.computing_party(program, task, keep.parent, Place(node, 2, "tcp"), None, clients=1)
+            role_process.computing_party(program, task, keep.parent, node, Nothing(), {}, joined)
         finally:
             ended.append(node)
             if len(ended) == 2:
@@ -93,7 +91,6 @@ def played(
         monkeypatch.setattr(link, "say_noted", lambda done: (said.append(done), word(done)))
         role_process.client(program, task, keep.parent, program.roles[0], 2, link)
 
-    monkeypatch.setattr(role_process, "join", joined)
     outcomes = side_by_side(lambda: party(0), lambda: party(1), clerk)
     return [outcome.error for outcome in outcomes], said
 
