@@ -127,23 +127,41 @@ class Calling:
     """Calls to several nodes, side by side, each in a thread of its own."""
 
     def __init__(self, to: Mapping[int, Callable[[], socket.socket]]) -> None:
-        self._left, self._over = set(to), False
+        self._to, self._left, self._over = to, set[int](), False
         self._found: dict[int, socket.socket] = {}
         self._missing: dict[int, PeerLost] = {}
         self._answers: queue.SimpleQueue[tuple[int, socket.socket | BaseException]] = queue.SimpleQueue()
 
-        def one(other: int, call: Callable[[], socket.socket]) -> None:
-            try:
-                sock = call()
-            except BaseException as error:
-                self._answers.put((other, error))
-                return
-            self._answers.put((other, sock))
-            if self._over:
-                sock.close()
+        for other in to:
+            self._begin(other)
 
-        for each in to.items():
-            threading.Thread(target=one, args=each, daemon=True).start()
+    @property
+    def busy(self) -> bool:
+        """Whether somebody has not answered yet."""
+        return bool(self._left)
+
+    def _begin(self, other: int) -> None:
+        self._left.add(other)
+        threading.Thread(target=self._call, args=(other,), daemon=True).start()
+
+    def _call(self, other: int) -> None:
+        try:
+            sock = self._to[other]()
+        except BaseException as error:
+            self._answers.put((other, error))
+            return
+        self._answers.put((other, sock))
+        if self._over:
+            sock.close()
+
+    def look(self, door: Door) -> None:
+        """Raise what is wrong with a call; call those again who have left again."""
+        for other, sock in list(self._found.items()):
+            if door.left(other, sock):
+                sock.close()
+                del self._found[other]
+                self._begin(other)
+        self.check()
 
     def check(self, *, wait: float | None = 0.0) -> None:
         """Raise at once what is wrong with a call, but that nobody answers; wait: seconds for the next to end."""
@@ -236,6 +254,9 @@ class Door(Protocol):
     def look(self) -> None:
         """Done every now and then."""
 
+    def left(self, node: int, sock: socket.socket) -> bool:
+        """Whether one that was met has left before all were there, and is to be met again."""
+
     def overdue(self, missing: set[int], turned_away: str) -> PeerLost:
         """What it means that time is over."""
 
@@ -246,10 +267,19 @@ def meet_by(
 ) -> dict[int, socket.socket]:  # fmt: skip
     """The same, by any way to prove who one is.  to: calls, each of which gives a connection to one that is met."""
     found, calling = dict[int, socket.socket](), Calling(to)
+
+    def look() -> bool:
+        calling.look(door)
+        return calling.busy
+
+    def seen() -> None:
+        calling.look(door)
+        door.look()
+
     try:
         if own is not None:
-            found |= _taken(door, own, awaited, deadline, calling.check)
-        return found | calling.answered(door.look)
+            found |= _taken(door, own, awaited, deadline, look)
+        return found | calling.answered(seen)
     except BaseException:
         calling.give_up()
         for sock in found.values():
@@ -258,7 +288,7 @@ def meet_by(
 
 
 def _taken(
-    door: Door, own: socket.socket, awaited: Iterable[int], deadline: float, beside: Callable[[], None] = lambda: None
+    door: Door, own: socket.socket, awaited: Iterable[int], deadline: float, beside: Callable[[], object] = lambda: None
 ) -> dict[int, socket.socket]:
     found: dict[int, socket.socket] = {}
     try:
@@ -272,24 +302,34 @@ def _taken(
 
 
 def let_in(
-    door: Door, own: socket.socket, awaited: Iterable[int], deadline: float, beside: Callable[[], None] = lambda: None
+    door: Door, own: socket.socket, awaited: Iterable[int], deadline: float, beside: Callable[[], object] = lambda: None
 ) -> Iterator[tuple[int, socket.socket]]:
-    """Those awaited, each as it calls and proves who it is.  beside: done every now and then."""
-    missing, turned_away = set(awaited), ""
+    """Those awaited, each as it calls and proves who it is; once more, where it left before all were there.
+
+    beside: done every now and then; as long as it gives true, there is more to wait for than callers.
+    """
+    missing, met, turned_away = set(awaited), dict[int, socket.socket](), ""
     own.setblocking(False)
     with _Callers(door, own) as callers:
-        while missing:
-            beside()
+        while (busy := beside()) or missing:
             door.look()
+            for caller in [caller for caller, sock in met.items() if door.left(caller, sock)]:
+                met.pop(caller).close()
+                missing.add(caller)
             if (left := deadline - time.monotonic()) <= 0:
+                if not missing and busy:
+                    return
                 raise door.overdue(missing, turned_away)
             for greeting, caller in callers.proved(min(left, _LOOK)):
                 if why := door.answer(greeting, awaited=caller in missing):
                     turned_away = f" (turned away: {why})"
                     greeting.sock.close()
-                else:
-                    missing.discard(caller)
-                    yield caller, greeting.sock
+                    continue
+                if caller in met:
+                    met.pop(caller).close()
+                missing.discard(caller)
+                met[caller] = greeting.sock
+                yield caller, greeting.sock
 
 
 class _ByKeys:
@@ -320,6 +360,10 @@ class _ByKeys:
 
     def look(self) -> None:
         """Nothing is said of those who are missing before time is over."""
+
+    def left(self, node: int, sock: socket.socket) -> bool:
+        """Who leaves ends a launch."""
+        return False
 
     def overdue(self, missing: set[int], turned_away: str) -> PeerLost:
         """The first of them is named."""
