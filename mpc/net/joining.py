@@ -100,6 +100,7 @@ def call(
     check_loopback(address)
     if (key := keys.get(other)) is None:
         raise ConfigError(f"{nodes.name(node)} has no key for {nodes.name(other)}: {_SAME_KEY}")
+    met = False
     while True:
         sock = socket.socket(_family(address))
         try:
@@ -113,12 +114,24 @@ def call(
             return sock
         except OSError as error:
             sock.close()
+            met = met or isinstance(error, _NotWelcome)
+            if met and time.monotonic() + 0.05 > deadline:
+                who = nodes.name(other)
+                raise _StillAwaits(f"{who} still waits for others to call: are all started?", peer=other) from error
             if not patient or time.monotonic() + 0.05 > deadline:
                 raise _unanswered(other, address, nodes) from error
             time.sleep(0.02)
         except BaseException:
             sock.close()
             raise
+
+
+class _NotWelcome(OSError):
+    """Not yet: one that was called has proved who it is, and waits for others."""
+
+
+class _StillAwaits(PeerLost):
+    """It did so to the end, and is not the one who is missing."""
 
 
 class Calling:
@@ -163,8 +176,9 @@ class Calling:
         """All connections; where several nodes do not answer in time, the first of them is named."""
         while self._left:
             self.check(wait=True)
-        if self._missing:
-            raise self._missing[min(self._missing)]
+        silent = {node: error for node, error in self._missing.items() if not isinstance(error, _StillAwaits)}
+        if missing := silent or self._missing:
+            raise missing[min(missing)]
         return self._found
 
     def give_up(self) -> None:
@@ -200,11 +214,16 @@ def take_calls(
     node: int, own: socket.socket, keys: Keys, awaited: Iterable[int], deadline: float, nodes: Nodes = ANYBODY,
     beside: Callable[[], None] = lambda: None,
 ) -> dict[int, socket.socket]:  # fmt: skip
-    """Answer until every node awaited has called; strangers are turned away.  beside: done every now and then."""
+    """Answer until every node awaited has called; strangers are turned away.  beside: done every now and then.
+
+    Nobody is welcome before all are there: who goes on to the first round would miss there whom this node still awaits.
+    """
     found: dict[int, socket.socket] = {}
     try:
         for caller, sock in calls(node, own, keys, awaited, deadline, nodes, beside):
             found[caller] = sock  # noqa: PERF403, what was found is closed where another is missing
+        for sock in found.values():
+            welcome(node, sock)
     except BaseException:
         for sock in found.values():
             sock.close()
@@ -216,7 +235,7 @@ def calls(
     node: int, own: socket.socket, keys: Keys, awaited: Iterable[int], deadline: float, nodes: Nodes = ANYBODY,
     beside: Callable[[], None] = lambda: None,
 ) -> Iterator[tuple[int, socket.socket]]:  # fmt: skip
-    """The same, each as it calls."""
+    """The same, each as it calls; to be made `welcome`."""
     check_here(own)
     missing, turned_away = set(awaited), ""
     own.setblocking(False)
@@ -231,13 +250,17 @@ def calls(
             for sock, caller in callers.proved(min(left, _LOOK)):
                 if why := _refusal(caller, missing, nodes):
                     turned_away = f" (turned away: {why})"
-                with contextlib.suppress(OSError):
-                    sock.sendall(_turn_away(node, why) if why else _hello(node, b""))
-                if why:
-                    sock.close()
+                    with sock, contextlib.suppress(OSError):
+                        sock.sendall(_turn_away(node, why))
                 else:
                     missing.discard(caller)
                     yield caller, sock
+
+
+def welcome(node: int, sock: socket.socket) -> None:
+    """Tell a caller that it is met."""
+    with contextlib.suppress(OSError):  # it has left again: the first message to it says so
+        sock.sendall(_hello(node, b""))
 
 
 def _unanswered(other: int, address: Address, nodes: Nodes) -> PeerLost:
@@ -400,7 +423,10 @@ def _introduce(sock: socket.socket, node: int, other: int, key: bytes, deadline:
     if not hmac.compare_digest(proof, meeting.answers()):
         raise ConfigError(f"whoever answers as {who} did not prove it: {_SAME_KEY}")
     sock.sendall(_hello(node, meeting.calls()))
-    _answer(sock, other, 0, deadline, nodes)
+    try:
+        _answer(sock, other, 0, deadline, nodes)
+    except OSError as error:
+        raise _NotWelcome from error
 
 
 def _answer(
