@@ -548,18 +548,21 @@ def test_nobody_goes_on_before_all_have_called_and_the_one_who_is_missing_is_nam
 def test_who_has_met_one_that_still_awaits_another_is_not_in_its_first_round(monkeypatch: pytest.MonkeyPatch) -> None:
     listeners, waits = [listen() for _ in range(2)], threading.Event()
     addresses = [sock.getsockname() for sock in listeners]
-    late: list[str] = []
+    late, alone, times = list[str](), threading.Event(), list[int]()
 
     def client(node: int) -> None:
         if node == 3:
             assert waits.wait(30)
+            alone.wait(0.3)
             late.append("calls")
         TcpClient.join(node, addresses, keys=KEYS[node], timeout=30.0).close()
         assert late, "the first one went on alone"
 
-    def proved(*given: Any) -> str:
-        waits.set()
-        return refusal(*given)
+    def proved(caller: int, *given: Any) -> str:
+        times.append(caller)
+        if times.count(2) == 2:  # client 2 is known to both parties
+            waits.set()
+        return refusal(caller, *given)
 
     refusal = joining._refusal
     monkeypatch.setattr(joining, "_refusal", proved)
