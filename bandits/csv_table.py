@@ -1,9 +1,10 @@
-"""Tables of text with a line of names, packed or not.  Knows files; no meaning of a column."""
+"""Tables of text with a line of names, packed or not, and of numbers.  Knows files; no meaning of a column."""
 
 from __future__ import annotations
 
 import csv
 import gzip
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -40,4 +41,39 @@ def numbers(texts: Sequence[str], name: str) -> np.ndarray:
             values[row] = float(text)
         except ValueError as error:
             raise TableError(f"{name} of row {row} is no number: {text[:20]!r}") from error
+    return values
+
+
+def read_columns(path: Path, columns: Sequence[str] = ()) -> np.ndarray:
+    """(rows, columns) of numbers: from CSV those of these names, in their order, or all; from NPY all.
+
+    TableError for what is not there or is no finite number.
+    """
+    if not path.is_file():
+        raise TableError(f"there is no file {path}: give a .csv, .csv.gz or .npy")
+    if path.suffix == ".npy":
+        values = _from_npy(path, columns)
+    elif path.name.endswith((".csv", ".csv.gz")):
+        names, rows = read_table(path)
+        if missing := [name for name in columns if name not in names]:
+            raise TableError(f"{path} has no column {missing[0]!r}: it has {', '.join(names)}")
+        texts = dict(zip(names, zip(*rows), strict=True))
+        values = np.stack([numbers(texts[name], name) for name in columns or names], axis=1)
+    else:
+        raise TableError(f"{path}: its name ends in none of .csv, .csv.gz and .npy")
+    if not np.isfinite(values).all():
+        row = int(np.nonzero(~np.isfinite(values).all(axis=1))[0][0])
+        raise TableError(f"row {row} of {path} holds NaN or infinite values: clean them or drop the row")
+    return values.astype(np.float64)
+
+
+def _from_npy(path: Path, columns: Sequence[str]) -> np.ndarray:
+    if columns:
+        raise TableError(f"{path}: the columns of an .npy have no names: leave them out, and give those alone")
+    try:
+        values = np.load(path, allow_pickle=False)
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+        raise TableError(f"{path}: it is damaged or no array: write it with numpy.save") from error
+    if not isinstance(values, np.ndarray) or values.ndim != 2 or values.dtype.kind not in "iufb":
+        raise TableError(f"{path} holds no rows of numbers: two axes, the first of rows, are wanted")
     return values

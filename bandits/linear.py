@@ -19,12 +19,14 @@ class Choice:
     """The coins of one decision: whether to explore, the orders that then, or on a tie, decide, and normal draws.
 
     explore: (replicas, batch).  order, ties and noise: (replicas, batch, arms).
+    unit: what a place in `ties` adds to a score, so that scores closer than that are a tie.
     """
 
     explore: np.ndarray
     order: np.ndarray
     ties: np.ndarray
     noise: np.ndarray
+    unit: float = 0.0
 
     @classmethod
     def draw(
@@ -36,10 +38,15 @@ class Choice:
         return cls(rng.random(shape[:2]) < np.reshape(eps, (-1, 1)), orders[0], orders[1], rng.normal(size=shape))
 
     def pick(self, scores: np.ndarray) -> np.ndarray:
-        """The arm for each context: the largest of (exploring order if exploring, score, tie order)."""
+        """The arm for each context: the largest of (exploring order if exploring, rank, tie order)."""
+        scores = self.ranks(scores)
         best = scores == scores.max(axis=-1, keepdims=True)
         greedy = np.where(best, self.ties, -1).argmax(axis=-1)
         return np.where(self.explore, self.order.argmax(axis=-1), greedy)
+
+    def ranks(self, scores: np.ndarray) -> np.ndarray:
+        """What arms are compared by where none is explored."""
+        return scores + self.unit * self.ties if self.unit else scores
 
 
 class LinearBandit:

@@ -12,7 +12,7 @@ import csv
 import itertools
 import zipfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -123,14 +123,14 @@ def replay(policy: LinearBandit, log: RecordedLog, choices: Iterator[Choice], *,
         choice = next(choices, None)
         if choice is None:
             raise LogError(f"the choices end at row {first} of {len(log)}: give one for each batch of {batch}")
-        x = log.contexts[None, rows]
-        scores = policy.scores(x, _first(choice, len(rows)))
-        arms = _first(choice, len(rows)).pick(scores)
+        x, choice = log.contexts[None, rows], _first(choice, len(rows))
+        scores = policy.scores(x, choice)
+        arms = choice.pick(scores)
         hit = arms[0] == log.arms[rows]
         if hit.any():
             policy.update(x[:, hit], arms[:, hit], log.rewards[None, rows[hit]])
         for at in np.nonzero(hit)[0]:
-            yield Record(int(rows[at]), arms[:, at], log.rewards[rows[at : at + 1]], gaps(scores)[:, at])
+            yield Record(int(rows[at]), arms[:, at], log.rewards[rows[at : at + 1]], gaps(choice.ranks(scores))[:, at])
 
 
 def read_log(path: str | Path) -> RecordedLog:
@@ -208,8 +208,9 @@ def _from_open_bandit(path: Path, position: int | None) -> RecordedLog:
 
 
 def _first(choice: Choice, count: int) -> Choice:
-    return Choice(
-        choice.explore[:, :count], choice.order[:, :count], choice.ties[:, :count], choice.noise[:, :count]
+    return replace(
+        choice, explore=choice.explore[:, :count], order=choice.order[:, :count], ties=choice.ties[:, :count],
+        noise=choice.noise[:, :count],
     )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from .linear import Choice, LinearBandit
 
 
 class Record(NamedTuple):
-    """One step of all replicas: (replicas,) arms and rewards, and how far apart the two largest scores were."""
+    """One step of all replicas: (replicas,) arms and rewards, and how far apart the two largest ranks were."""
 
     step: int
     arms: np.ndarray
@@ -41,7 +41,9 @@ def play(
         unpaid.append((x, arms, rewards))
         if len(unpaid) > delay:
             policy.update(*unpaid.popleft())
-        yield from (Record(*row) for row in zip(steps.tolist(), arms.T, rewards.T, gaps(scores).T, strict=True))
+        yield from (
+            Record(*row) for row in zip(steps.tolist(), arms.T, rewards.T, gaps(choice.ranks(scores)).T, strict=True)
+        )
 
 
 def gaps(scores: np.ndarray) -> np.ndarray:

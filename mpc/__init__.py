@@ -2,6 +2,7 @@
 
 session, rounds      a run of one process, and what a round of a program may ask for; exchange does it
 share, ring          secret-shared values and the words they are made of; packing holds a symmetric matrix once
+bilinear             what is linear in each of two operands: every product of shares
 ops                  the protocols, one family a file: products, truncate, sign (comparisons), argmax, ...
 correlations         what is dealt for them, field by field
 chunks, strings      how a comparison is cut, in 3 and in 2 rounds, and how many bytes are dealt for it

@@ -180,7 +180,7 @@ def cases(*, quick: bool = False) -> list[Case]:
         Case("sqrt-levels", r, _sizes(2.0**-20, 10.0, (r,), 40), _root_levelled, np.sqrt, 8, 4e-7, (40,), peer="sqrt"),
         Case("exp", r, _uniform(-1, 1, (r,)), ops.exponential, np.exp, 17, 1e-2, peer="exp"),
         Case("exp-table", r, _uniform(-1, 1, (r,)), _exp_table, np.exp, 1, 1e-5, peer="exp"),
-        Case("inverse", 8, _definite(8), _inverse, np.linalg.inv, 33, 1e-4),
+        Case("inverse", 8, _definite(8), _inverse, np.linalg.inv, 11, 1e-5),
         Case("draw", 10, _int_inputs(0, 1000, (10,)), _draw, lambda w: w, 4, None, (0,)),
         Case("epsilon-greedy", 10, _one_hot(1, 10), _explore, _best_arm, 4, None),
     ]  # fmt: skip
@@ -280,7 +280,7 @@ def _exp_table(session: Session, x: Share) -> Rounds[Share]:
 
 
 def _inverse(session: Session, w: Share) -> Rounds[Share]:
-    return ops.inverse(session, w, bound=8.0)
+    return ops.inverse(session, w, least=1.0, bound=8.0)
 
 
 def _draw(session: Session, weights: Share) -> Rounds[Share]:

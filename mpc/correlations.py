@@ -20,9 +20,10 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from .bilinear import MULTIPLY, Bilinear
 from .chunks import Cut, cut
 from .curves import Curve, Table
-from .ring import MULTIPLY, Bilinear, dtype_for
+from .ring import dtype_for
 from .strings import Strings, strings
 
 Shape = tuple[int, ...]

@@ -5,6 +5,7 @@ Knows positions; no share.  [P; w'] of D + 1 rows and D columns is a vector of D
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 
 import numpy as np
@@ -24,7 +25,7 @@ def unpack(words: np.ndarray, dim: int) -> np.ndarray:
 
 def rows_of(words: int, dim: int) -> int:
     """Rows of the table that so many words hold."""
-    further, rest = divmod(words - dim * (dim + 1) // 2, dim)
+    further, rest = divmod(words - words_of(dim), dim)
     if further < 0 or rest:
         raise ValueError(f"{words} words hold no triangle of {dim} rows and whole rows behind it")
     return dim + further
@@ -34,6 +35,35 @@ def rows_of(words: int, dim: int) -> int:
 def triangle(dim: int) -> tuple[np.ndarray, np.ndarray]:
     """Rows and columns of an upper triangle, diagonal included."""
     return np.triu_indices(dim)
+
+
+def words_of(dim: int) -> int:
+    """Words of a triangle of so many rows."""
+    return dim * (dim + 1) // 2
+
+
+def dim_of(words: int) -> int:
+    """Rows of a triangle of so many words."""
+    dim = (math.isqrt(8 * words + 1) - 1) // 2
+    if words_of(dim) != words:
+        raise ValueError(f"{words} words are no triangle")
+    return dim
+
+
+@lru_cache(maxsize=64)
+def bordered(dim: int, length: int) -> tuple[np.ndarray, np.ndarray]:
+    """Places in x, of `dim` words, and in y, of `length`, whose products are x y' packed, and rows x y_j behind it."""
+    i, j = triangle(dim)
+    further = np.repeat(np.arange(dim, length), dim)
+    return np.concatenate([i, np.tile(np.arange(dim), length - dim)]), np.concatenate([j, further])
+
+
+@lru_cache(maxsize=64)
+def border(words: int) -> np.ndarray:
+    """Where the triangle of [y; s] [y; s]', of so many words, has that of y y' and behind it s y'."""
+    dim = dim_of(words)
+    i, j = triangle(dim)
+    return np.concatenate([np.nonzero(j < dim - 1)[0], np.nonzero((j == dim - 1) & (i < dim - 1))[0]])
 
 
 @lru_cache(maxsize=64)

@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
+from mpc.bilinear import Bilinear
 from mpc.correlations import KINDS, Correlation, layout
 from mpc.curves import CURVES, Curve, Table
 from mpc.errors import ConfigError
 from mpc.files import write_whole
-from mpc.ring import Bilinear
 
 from .dealer import InProcessDealer
 

@@ -17,7 +17,7 @@ from .run.parser import Parser
 
 COMMANDS = {
     "demo": "demo", "run": "programs", "launch": "programs", "offline": "offline", "dealer": "dealer",
-    "privacy": "privacy", "attack": "attack",
+    "privacy": "privacy", "attack": "attack", "keys": "keys", "config": "config", "party": "party", "doctor": "doctor",
 }  # fmt: skip
 """Each command, and the module in `commands` that serves it."""
 _EXAMPLES = """examples:
@@ -32,6 +32,9 @@ _EXAMPLES = """examples:
   masked offline deal plan.json --steps 1000 --out material
   masked offline inspect material/party-0
   masked launch argmax --parties 3 --material material --steps 100
+  masked keys init --name "Clinic A"                  between machines: a key and a certificate, then a file each
+  masked config new "party 0" --program ppcb --parties 3 --session trial -o party-0.toml
+  masked doctor --config party-0.toml                 what the links can do; masked party plays the role
   masked privacy --arms 10 --eps 0.1 --steps 60000    what the pulled arms tell; --audit measures it
   masked attack membership                            what attackers find out from arms and rewards
 """

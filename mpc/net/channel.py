@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from ..errors import DEALER, PeerLost
 from ..prg import Unshared
 from .frames import DEALER_NODE
-from .joining import Address, call, calls, listen, welcome
+from .joining import Address, call, calls, listen
 from .keys import Keys
 from .transport import DEFAULT_TIMEOUT
 
@@ -106,7 +106,6 @@ def await_parties(
 ) -> Iterator[tuple[int, Channel]]:
     """The dealer's connections to all parties, each as it calls."""
     for party, sock in calls(DEALER_NODE, listener, keys, range(parties), time.monotonic() + timeout):
-        welcome(DEALER_NODE, sock)
         yield party, Channel(sock, f"party {party}", peer=party)
 
 

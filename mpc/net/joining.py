@@ -1,8 +1,9 @@
-"""How nodes of one machine meet: one calls, the other answers.  Knows addresses, greetings and deadlines; no rounds.
+"""How nodes meet: one calls, the other answers.  Knows addresses, greetings and deadlines; no rounds.
 
-Each proves to the other who it is, by the messages of `keys`, each a HELLO.  Whom the answerer does not want is told
-why in an ABORT.  Callers are heard side by side, so that a stranger who says nothing delays nobody; and a node calls
-all that it calls side by side, so that one which is frozen is missed by all, and nobody else is.
+Each proves to the other who it is: on one machine by the messages of `keys`, each a HELLO; between machines as `tls`
+says.  Whom the answerer does not want is told why in an ABORT.  Callers are heard side by side, so that a stranger who
+says nothing delays nobody; and a node calls all that it calls side by side, so that one which is frozen is missed by
+all, and nobody else is.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from functools import partial
+from typing import Protocol
 
 from ..errors import DEALER, ConfigError, MaskedError, PeerLost
 from .frames import ANYBODY, DEALER_NODE, HEADER_BYTES, WORDS_LIMIT, Kind, Nodes, pack, shown, unpack
@@ -137,32 +139,48 @@ class _StillAwaits(PeerLost):
 class Calling:
     """Calls to several nodes, side by side, each in a thread of its own."""
 
-    def __init__(
-        self, node: int, addresses: Mapping[int, Address], keys: Keys, deadline: float, nodes: Nodes = ANYBODY
-    ) -> None:
-        self._left, self._over = set(addresses), False
+    def __init__(self, to: Mapping[int, Callable[[], socket.socket]]) -> None:
+        self._to, self._left, self._over = to, set[int](), False
         self._found: dict[int, socket.socket] = {}
         self._missing: dict[int, PeerLost] = {}
         self._answers: queue.SimpleQueue[tuple[int, socket.socket | BaseException]] = queue.SimpleQueue()
 
-        def one(other: int, address: Address) -> None:
-            try:
-                sock = call(node, other, address, keys, deadline, nodes)
-            except BaseException as error:
-                self._answers.put((other, error))
-                return
-            self._answers.put((other, sock))
-            if self._over:
+        for other in to:
+            self._begin(other)
+
+    @property
+    def busy(self) -> bool:
+        """Whether somebody has not answered yet."""
+        return bool(self._left)
+
+    def _begin(self, other: int) -> None:
+        self._left.add(other)
+        threading.Thread(target=self._call, args=(other,), daemon=True).start()
+
+    def _call(self, other: int) -> None:
+        try:
+            sock = self._to[other]()
+        except BaseException as error:
+            self._answers.put((other, error))
+            return
+        self._answers.put((other, sock))
+        if self._over:
+            sock.close()
+
+    def look(self, door: Door) -> None:
+        """Raise what is wrong with a call; call those again who have left again."""
+        for other, sock in list(self._found.items()):
+            if door.left(other, sock):
                 sock.close()
+                del self._found[other]
+                self._begin(other)
+        self.check()
 
-        for each in addresses.items():
-            threading.Thread(target=one, args=each, daemon=True).start()
-
-    def check(self, *, wait: bool = False) -> None:
-        """Raise at once what is wrong with a call, but that nobody answers; wait: for the next to end."""
+    def check(self, *, wait: float | None = 0.0) -> None:
+        """Raise at once what is wrong with a call, but that nobody answers; wait: seconds for the next to end."""
         with contextlib.suppress(queue.Empty):
             while self._left:
-                other, answer = self._answers.get(wait)
+                other, answer = self._answers.get(wait != 0.0, wait)
                 self._left.discard(other)
                 if isinstance(answer, PeerLost):
                     self._missing[other] = answer
@@ -170,12 +188,13 @@ class Calling:
                     raise answer
                 else:
                     self._found[other] = answer
-                wait = False
+                wait = 0.0
 
-    def answered(self) -> dict[int, socket.socket]:
+    def answered(self, beside: Callable[[], None] = lambda: None) -> dict[int, socket.socket]:
         """All connections; where several nodes do not answer in time, the first of them is named."""
         while self._left:
-            self.check(wait=True)
+            beside()
+            self.check(wait=_LOOK)
         silent = {node: error for node, error in self._missing.items() if not isinstance(error, _StillAwaits)}
         if missing := silent or self._missing:
             raise missing[min(missing)]
@@ -198,11 +217,83 @@ def meet(
     deadline: float, nodes: Nodes = ANYBODY,
 ) -> dict[int, socket.socket]:  # fmt: skip
     """Call the nodes at these addresses and answer those awaited, side by side: who is there is met."""
-    found, calling = dict[int, socket.socket](), Calling(node, addresses, keys, deadline, nodes)
+    if own is not None:
+        check_here(own)
+    to = {other: partial(call, node, other, address, keys, deadline, nodes) for other, address in addresses.items()}
+    return meet_by(_ByKeys(node, keys, nodes, awaited), to, own, awaited, deadline)
+
+
+def take_calls(
+    node: int, own: socket.socket, keys: Keys, awaited: Iterable[int], deadline: float, nodes: Nodes = ANYBODY
+) -> dict[int, socket.socket]:
+    """Answer until every node awaited has called; strangers are turned away."""
+    check_here(own)
+    return _taken(_ByKeys(node, keys, nodes, awaited), own, awaited, deadline)
+
+
+def calls(
+    node: int, own: socket.socket, keys: Keys, awaited: Iterable[int], deadline: float, nodes: Nodes = ANYBODY,
+    beside: Callable[[], None] = lambda: None,
+) -> Iterator[tuple[int, socket.socket]]:  # fmt: skip
+    """The same, each as it calls.  beside: done every now and then."""
+    check_here(own)
+    return let_in(_ByKeys(node, keys, nodes), own, awaited, deadline, beside)
+
+
+class Greeting(Protocol):
+    """One that has not proved yet who it is.  sock: its connection, as it is by now.  claims: who it says it is."""
+
+    sock: socket.socket
+    claims: int | None
+
+    def hear(self) -> int | None:
+        """Hear on: the number of a caller that has proved it.
+
+        BlockingIOError where more must come; OSError or MaskedError where nothing will become of it.
+        """
+
+
+class Door(Protocol):
+    """How a node that answers lets in those that prove who they are."""
+
+    def greet(self, sock: socket.socket) -> Greeting:
+        """A connection that is ready to be heard; OSError or ConfigError for one that is not to be."""
+
+    def answer(self, greeting: Greeting, *, awaited: bool) -> str:
+        """Welcome one who has proved its number, or turn it away; gives why, nothing if it is welcome."""
+
+    def refused(self, greeting: Greeting, why: Exception) -> None:
+        """Somebody did not prove a number, and is gone."""
+
+    def look(self) -> None:
+        """Done every now and then."""
+
+    def left(self, node: int, sock: socket.socket) -> bool:
+        """Whether one that was met has left before all were there, and is to be met again."""
+
+    def overdue(self, missing: set[int], turned_away: str) -> PeerLost:
+        """What it means that time is over."""
+
+
+def meet_by(
+    door: Door, to: Mapping[int, Callable[[], socket.socket]], own: socket.socket | None, awaited: Iterable[int],
+    deadline: float,
+) -> dict[int, socket.socket]:  # fmt: skip
+    """The same, by any way to prove who one is.  to: calls, each of which gives a connection to one that is met."""
+    found, calling = dict[int, socket.socket](), Calling(to)
+
+    def look() -> bool:
+        calling.look(door)
+        return calling.busy
+
+    def seen() -> None:
+        calling.look(door)
+        door.look()
+
     try:
         if own is not None:
-            found |= take_calls(node, own, keys, awaited, deadline, nodes, calling.check)
-        return found | calling.answered()
+            found |= _taken(door, own, awaited, deadline, look)
+        return found | calling.answered(seen)
     except BaseException:
         calling.give_up()
         for sock in found.values():
@@ -210,20 +301,13 @@ def meet(
         raise
 
 
-def take_calls(
-    node: int, own: socket.socket, keys: Keys, awaited: Iterable[int], deadline: float, nodes: Nodes = ANYBODY,
-    beside: Callable[[], None] = lambda: None,
-) -> dict[int, socket.socket]:  # fmt: skip
-    """Answer until every node awaited has called; strangers are turned away.  beside: done every now and then.
-
-    Nobody is welcome before all are there: who goes on to the first round would miss there whom this node still awaits.
-    """
+def _taken(
+    door: Door, own: socket.socket, awaited: Iterable[int], deadline: float, beside: Callable[[], object] = lambda: None
+) -> dict[int, socket.socket]:
     found: dict[int, socket.socket] = {}
     try:
-        for caller, sock in calls(node, own, keys, awaited, deadline, nodes, beside):
+        for caller, sock in let_in(door, own, awaited, deadline, beside):
             found[caller] = sock  # noqa: PERF403, what was found is closed where another is missing
-        for sock in found.values():
-            welcome(node, sock)
     except BaseException:
         for sock in found.values():
             sock.close()
@@ -231,36 +315,88 @@ def take_calls(
     return found
 
 
-def calls(
-    node: int, own: socket.socket, keys: Keys, awaited: Iterable[int], deadline: float, nodes: Nodes = ANYBODY,
-    beside: Callable[[], None] = lambda: None,
-) -> Iterator[tuple[int, socket.socket]]:  # fmt: skip
-    """The same, each as it calls; to be made `welcome`."""
-    check_here(own)
-    missing, turned_away = set(awaited), ""
+def let_in(
+    door: Door, own: socket.socket, awaited: Iterable[int], deadline: float, beside: Callable[[], object] = lambda: None
+) -> Iterator[tuple[int, socket.socket]]:
+    """Those awaited, each as it calls and proves who it is; once more, where it left before all were there.
+
+    beside: done every now and then; as long as it gives true, there is more to wait for than callers.
+    """
+    missing, met, turned_away = set(awaited), dict[int, socket.socket](), ""
     own.setblocking(False)
-    with _Callers(node, own, keys) as callers:
-        while missing:
-            beside()
+    with _Callers(door, own) as callers:
+        while (busy := beside()) or missing:
+            door.look()
+            for caller in [caller for caller, sock in met.items() if door.left(caller, sock)]:
+                met.pop(caller).close()
+                missing.add(caller)
             if (left := deadline - time.monotonic()) <= 0:
-                who = nodes.name(min(missing))
-                if min(missing) in callers.unproved:
-                    turned_away = f" (one that called as {who} did not prove it: {_SAME_KEY})"
-                raise PeerLost(f"{who} did not call in time: is it started?{turned_away}", peer=min(missing))
-            for sock, caller in callers.proved(min(left, _LOOK)):
-                if why := _refusal(caller, missing, nodes):
+                if not missing and busy:
+                    return
+                raise door.overdue(missing, turned_away)
+            for greeting, caller in callers.proved(min(left, _LOOK)):
+                if why := door.answer(greeting, awaited=caller in missing):
                     turned_away = f" (turned away: {why})"
-                    with sock, contextlib.suppress(OSError):
-                        sock.sendall(_turn_away(node, why))
-                else:
-                    missing.discard(caller)
-                    yield caller, sock
+                    greeting.sock.close()
+                    continue
+                if caller in met:
+                    met.pop(caller).close()
+                missing.discard(caller)
+                met[caller] = greeting.sock
+                yield caller, greeting.sock
 
 
-def welcome(node: int, sock: socket.socket) -> None:
-    """Tell a caller that it is met."""
-    with contextlib.suppress(OSError):  # it has left again: the first message to it says so
-        sock.sendall(_hello(node, b""))
+class _ByKeys:
+    """A door of this machine: each two nodes have a key.
+
+    together: none of these is welcome before all of them have called; who goes on to the first round would miss there
+    whom this node still awaits.
+    """
+
+    def __init__(self, node: int, keys: Keys, nodes: Nodes, together: Iterable[int] = ()) -> None:
+        self._node, self._keys, self._nodes = node, keys, nodes
+        self._together, self._proved = set(together), list[socket.socket]()
+        self._unproved: set[int] = set()  # who callers said they were, and left
+
+    def greet(self, sock: socket.socket) -> _Caller:
+        """Who is to prove it."""
+        _check_ends(sock)
+        _prepare(sock)
+        return _Caller(sock, self._node, self._keys)
+
+    def answer(self, greeting: Greeting, *, awaited: bool) -> str:
+        """The last word of a meeting."""
+        assert greeting.claims is not None
+        if not awaited:
+            why = _refusal(greeting.claims, self._nodes)
+            with contextlib.suppress(OSError):
+                greeting.sock.sendall(_turn_away(self._node, why))
+            return why
+        self._together.discard(greeting.claims)
+        self._proved.append(greeting.sock)
+        while self._proved and not self._together:
+            with contextlib.suppress(OSError):  # it has left again: the first message to it says so
+                self._proved.pop().sendall(_hello(self._node, b""))
+        return ""
+
+    def refused(self, greeting: Greeting, why: Exception) -> None:
+        """To be remembered, where it said a number."""
+        if greeting.claims is not None:
+            self._unproved.add(greeting.claims)
+
+    def look(self) -> None:
+        """Nothing is said of those who are missing before time is over."""
+
+    def left(self, node: int, sock: socket.socket) -> bool:
+        """Who leaves ends a launch."""
+        return False
+
+    def overdue(self, missing: set[int], turned_away: str) -> PeerLost:
+        """The first of them is named."""
+        who = self._nodes.name(min(missing))
+        if min(missing) in self._unproved:
+            turned_away = f" (one that called as {who} did not prove it: {_SAME_KEY})"
+        return PeerLost(f"{who} did not call in time: is it started?{turned_away}", peer=min(missing))
 
 
 def _unanswered(other: int, address: Address, nodes: Nodes) -> PeerLost:
@@ -269,21 +405,52 @@ def _unanswered(other: int, address: Address, nodes: Nodes) -> PeerLost:
     return PeerLost(f"{who} did not answer: is it started?", peer=DEALER if dealer else other, witness=not dealer)
 
 
-@dataclass
 class _Caller:
-    """One that has not proved yet who it is: what it said of its message, and the meeting that it called for."""
+    """What a caller said of its message, and the meeting that it called for."""
 
-    said: bytearray = field(default_factory=bytearray)
-    meeting: Meeting | None = None
+    def __init__(self, sock: socket.socket, node: int, keys: Keys) -> None:
+        self.sock: socket.socket = sock
+        self.claims: int | None = None
+        self._node, self._keys, self._said = node, keys, bytearray()
+        self._meeting: Meeting | None = None
+
+    def hear(self) -> int | None:
+        """Hear on."""
+        wanted = HEADER_BYTES + (NONCE_BYTES if self._meeting is None else PROOF_BYTES)
+        more = self.sock.recv(wanted - len(self._said))
+        if not more:
+            raise ConnectionError("closed during the greeting")
+        self._said += more
+        if len(self._said) < wanted:
+            return None
+        header, words = unpack(bytes(self._said[:HEADER_BYTES]), 0), bytes(self._said[HEADER_BYTES:])
+        if header.kind is not Kind.HELLO or header.length != len(words):
+            raise ConnectionError("this is no greeting")
+        if self._meeting is None:
+            self._meeting = self._answered(header.sender, words)
+            self.claims, self._said = header.sender, bytearray()
+            return None
+        if not hmac.compare_digest(words, self._meeting.calls()):
+            raise ConnectionError("this is no proof")
+        return self._meeting.caller
+
+    def _answered(self, number: int, x: bytes) -> Meeting:
+        """Prove to somebody, who says to be this number, who is here."""
+        key = self._keys.get(number)
+        if key is None:
+            self.sock.sendall(_turn_away(self._node, ""))
+            raise ConnectionError("a stranger")
+        meeting = Meeting(key, number, self._node, x, secrets.token_bytes(NONCE_BYTES))
+        self.sock.sendall(_hello(self._node, meeting.y + meeting.answers()))
+        return meeting
 
 
 class _Callers:
-    """Connections of callers who have not proved yet who they are.  unproved: who they said they were, and left."""
+    """Connections of callers who have not proved yet who they are."""
 
-    def __init__(self, node: int, own: socket.socket, keys: Keys) -> None:
-        self.unproved: set[int] = set()
-        self._node, self._own, self._keys = node, own, keys
-        self._waiting: dict[socket.socket, _Caller] = {}
+    def __init__(self, door: Door, own: socket.socket) -> None:
+        self._door, self._own = door, own
+        self._waiting: dict[socket.socket, Greeting] = {}
         self._ready = selectors.DefaultSelector()
         self._ready.register(own, selectors.EVENT_READ)
 
@@ -295,7 +462,7 @@ class _Callers:
         for sock in self._waiting:
             sock.close()
 
-    def proved(self, seconds: float) -> list[tuple[socket.socket, int]]:
+    def proved(self, seconds: float) -> list[tuple[Greeting, int]]:
         """Wait, at most so long, and hear on: who has proved now which node it is."""
         proved = []
         for key, _ in self._ready.select(seconds):
@@ -303,70 +470,40 @@ class _Callers:
             assert isinstance(sock, socket.socket)
             if sock is self._own:
                 self._accept()
-            elif caller := self._waiting.get(sock):
+            elif greeting := self._waiting.get(sock):
                 try:
-                    number = self._hear(sock, caller)
+                    number = greeting.hear()
                 except BlockingIOError:
                     continue
-                except (OSError, MaskedError):
-                    self._forget(sock)
-                    sock.close()
-                    if caller.meeting is not None:
-                        self.unproved.add(caller.meeting.caller)
+                except (OSError, MaskedError) as error:
+                    self._turn_out(sock, error)
                     continue
                 if number is not None:
                     self._forget(sock)
-                    proved.append((sock, number))
+                    proved.append((greeting, number))
         return proved
-
-    def _hear(self, sock: socket.socket, caller: _Caller) -> int | None:
-        """Hear on: the number of a caller that has proved it."""
-        wanted = HEADER_BYTES + (NONCE_BYTES if caller.meeting is None else PROOF_BYTES)
-        more = sock.recv(wanted - len(caller.said))
-        if not more:
-            raise ConnectionError("closed during the greeting")
-        caller.said += more
-        if len(caller.said) < wanted:
-            return None
-        header, words = unpack(bytes(caller.said[:HEADER_BYTES]), 0), bytes(caller.said[HEADER_BYTES:])
-        if header.kind is not Kind.HELLO or header.length != len(words):
-            raise ConnectionError("this is no greeting")
-        if caller.meeting is None:
-            caller.meeting = self._answered(sock, header.sender, words)
-            caller.said = bytearray()
-            return None
-        if not hmac.compare_digest(words, caller.meeting.calls()):
-            raise ConnectionError("this is no proof")
-        return caller.meeting.caller
-
-    def _answered(self, sock: socket.socket, number: int, x: bytes) -> Meeting:
-        """Prove to somebody, who says to be this number, who is here."""
-        key = self._keys.get(number)
-        if key is None:
-            sock.sendall(_turn_away(self._node, ""))
-            raise ConnectionError("a stranger")
-        meeting = Meeting(key, number, self._node, x, secrets.token_bytes(NONCE_BYTES))
-        sock.sendall(_hello(self._node, meeting.y + meeting.answers()))
-        return meeting
 
     def _accept(self) -> None:
         try:
             sock, _ = self._own.accept()
         except OSError:  # the caller has left again
             return
+        sock.setblocking(False)
         try:
-            _check_ends(sock)
+            greeting = self._door.greet(sock)
         except (OSError, ConfigError):
             sock.close()
             return
-        sock.setblocking(False)
-        _prepare(sock)
         if len(self._waiting) == _CALLERS:
-            eldest = next(iter(self._waiting))
-            self._forget(eldest)
-            eldest.close()
-        self._waiting[sock] = _Caller()
-        self._ready.register(sock, selectors.EVENT_READ)
+            self._turn_out(next(iter(self._waiting)), ConnectionError(f"{_CALLERS} others called behind it"))
+        self._waiting[greeting.sock] = greeting
+        self._ready.register(greeting.sock, selectors.EVENT_READ)
+
+    def _turn_out(self, sock: socket.socket, why: Exception) -> None:
+        greeting = self._waiting[sock]
+        self._forget(sock)
+        self._door.refused(greeting, why)
+        sock.close()
 
     def _forget(self, sock: socket.socket) -> None:
         self._ready.unregister(sock)
@@ -405,10 +542,8 @@ def _turn_away(node: int, why: str) -> bytes:
     return pack(Kind.ABORT, node, _START, len(text)) + text
 
 
-def _refusal(caller: int, missing: set[int], nodes: Nodes) -> str:
-    """Why one who has proved its number is turned away; nothing if it is welcome."""
-    if caller in missing:
-        return ""
+def _refusal(caller: int, nodes: Nodes) -> str:
+    """Why one who has proved its number is turned away all the same."""
     who = nodes.name(caller)
     return f"{who} has joined already, or is not part of this session: give each process a number of its own"
 
@@ -437,19 +572,20 @@ def _answer(
     refused: what it means that this process is turned away; else its words, which only one who has proved itself may
     put into a user's mouth.
     """
-    who, header = nodes.name(other), unpack(_exactly(sock, HEADER_BYTES, deadline), other, nodes)
+    who, header = nodes.name(other), unpack(exactly(sock, HEADER_BYTES, deadline), other, nodes)
     if header.sender != other:
         raise ConfigError(f"{nodes.name(header.sender)} answers where {who} is expected: check the addresses")
     if header.kind is Kind.ABORT:
-        said = b"" if refused else _exactly(sock, min(header.length, WORDS_LIMIT), deadline)
+        said = b"" if refused else exactly(sock, min(header.length, WORDS_LIMIT), deadline)
         words = refused or shown(said.decode(errors="replace"))
         raise ConfigError(f"{who} turned this process away: {words}")
     if header.kind is not Kind.HELLO or header.length != size:
         raise ConfigError(f"{who} does not greet: check its address")
-    return _exactly(sock, size, deadline)
+    return exactly(sock, size, deadline)
 
 
-def _exactly(sock: socket.socket, count: int, deadline: float) -> bytes:
+def exactly(sock: socket.socket, count: int, deadline: float) -> bytes:
+    """So many bytes, in time; OSError where they do not come."""
     raw = b""
     while len(raw) < count:
         if (left := deadline - time.monotonic()) <= 0:

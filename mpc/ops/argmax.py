@@ -26,14 +26,19 @@ from .sign import Compare, is_negative
 
 @dataclass(frozen=True)
 class Keys:
-    """How scores become unique keys: score 2^tie + permutation, and 2^high for a uniform arm with probability eps.
+    """How scores become keys: score + order 2^(blur - tie), and 2^high for a uniform arm with probability eps.
 
-    score_bits: |score| < 2^(score_bits - 1) as a word.
+    The order is a permutation of 0..A - 1, below 2^tie.  With blur 0 it lies below the score's last bit, so it decides
+    between equal scores only.  Else it reaches into the score: it alone decides between scores that differ by less
+    than 2^(blur - tie), and no score loses to one that is lower by 2^blur or more.
+
+    score_bits: |score| + 2^blur <= 2^(score_bits - 1) as a word, 2^blur left out where blur is 0.
     """
 
     arms: int
     score_bits: int
     eps: float = 0.0
+    blur: int = 0
 
     def __post_init__(self) -> None:
         if self.arms < 1:
@@ -42,6 +47,8 @@ class Keys:
             raise RangeError(f"an argmax takes at most {1 << 16} arms, not {self.arms}: choose among groups first")
         if not 0.0 <= self.eps <= 1.0:
             raise RangeError(f"eps is a probability in [0, 1], not {self.eps:g}")
+        if not 0 <= self.blur < self.score_bits:
+            raise RangeError(f"an order reaches into 0 to {self.score_bits - 1} bits of a score, not {self.blur}")
         if self.width > 64:
             raise RangeError(
                 f"{self.score_bits}-bit scores of {self.arms} arms need {self.width} bits of 64: "
@@ -50,13 +57,23 @@ class Keys:
 
     @property
     def tie(self) -> int:
-        """Bits below the score that hold the permutation."""
+        """Bits of the order."""
         return max(1, (self.arms - 1).bit_length())
 
     @property
+    def shift(self) -> int:
+        """How far a score moves up, for the order's bits that lie below it."""
+        return max(0, self.tie - self.blur)
+
+    @property
+    def place(self) -> int:
+        """How far the order moves up, where all of it lies within the score."""
+        return max(0, self.blur - self.tie)
+
+    @property
     def high(self) -> int:
-        """Place of the bit that lifts an explored arm: above any difference of keys."""
-        return self.score_bits + self.tie + 1
+        """Place of the bit that lifts an explored arm: no difference of keys reaches it."""
+        return self.score_bits + self.shift
 
     @property
     def width(self) -> int:
@@ -65,9 +82,9 @@ class Keys:
 
 
 def unique_keys(session: Session, scores: Share, keys: Keys) -> Share:
-    """Scores made unique by dealt secret noise; local.  With probability eps a uniform arm is above all others."""
-    (noise,) = session.draw(ChoiceNoise(scores.shape, keys.eps, keys.high))
-    return Share(session, (scores.wide() << np.uint64(keys.tie)) + noise, 0)
+    """Scores told apart by dealt secret noise; local.  With probability eps a uniform arm is above all others."""
+    (noise,) = session.draw(ChoiceNoise(scores.shape, keys.eps, keys.high - keys.place))
+    return Share(session, (scores.wide() << np.uint64(keys.shift)) + (noise << np.uint64(keys.place)), 0)
 
 
 def argmax(
@@ -76,24 +93,29 @@ def argmax(
     *,
     score_bits: int = 44,
     eps: float = 0.0,
+    blur: int = 0,
     how: Compare = Compare.TABLES,
 ) -> Rounds[Share]:
     """[one-hot of the largest score], all pairs at once: 4 rounds for any number of arms and parties.
 
-        key_i  = score_i 2^b + permutation_i          unique, ties broken uniformly: a fixed rule would leak
+        key_i  = score_i 2^b + order_i                unique, ties broken uniformly: a fixed rule would leak
         wins_i = sum_j [key_j < key_i]                all A (A - 1) / 2 comparisons in the same 3 rounds, mod 2^8
         o_i    = [wins_i = A - 1]                     one look-up
 
     With eps > 0 the dealt noise also lifts a uniform arm by y 2^high, y ~ Bernoulli(eps): when y = 1 that arm has the
     largest key whatever the scores.  No party can tell the two cases apart, and it costs nothing.
 
+    With blur > 0 the order reaches into the scores (`Keys`), whose last bits may be rounding: scores that differ by
+    less than 2^(blur - b) are told apart by the order alone, and comparisons are narrower by min(b, blur) bits.
+
     From:  docs/protocol-book.md, Argmax.
-    Needs: |score| < 2^(score_bits - 1) as a word; score_bits + tie bits + 2 <= 64 (with eps: + 3).
+    Needs: |score| < 2^(score_bits - 1) as a word, with blur 2^blur less; score_bits + max(0, b - blur) + 1 <= 64 (with
+           eps: + 2), b the bits of an arm's number.
     Cost:  4 rounds by tables, 3 by strings; A (A - 1) / 2 comparisons and A look-ups of ceil(log2 A) bits.
     Opens: as comparison and look-up.
     """
     arms = _arms(scores)
-    keys = Keys(arms, score_bits, eps)
+    keys = Keys(arms, score_bits, eps, blur)
     return (yield from _all_pairs(session, unique_keys(session, scores, keys), keys.width, how))
 
 
@@ -103,6 +125,7 @@ def argmax_tournament(
     *,
     score_bits: int = 44,
     eps: float = 0.0,
+    blur: int = 0,
     group: int | None = None,
     how: Compare = Compare.TABLES,
 ) -> Rounds[Share]:
@@ -117,7 +140,7 @@ def argmax_tournament(
     Opens: as comparison, look-up and product.
     """
     arms = _arms(scores)
-    keys = Keys(arms, score_bits, eps)
+    keys = Keys(arms, score_bits, eps, blur)
     size = group or max(2, math.isqrt(arms - 1) + 1)
     if not size >= 1:
         raise RangeError(f"a group has at least one arm, not {size}")

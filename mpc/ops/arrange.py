@@ -56,6 +56,11 @@ def unpack(x: Share, dim: int) -> Share:
     return Share(x.session, packing.unpack(x.words, dim), x.scale)
 
 
+def bordered(x: Share) -> Share:
+    """[y y'; s y'] as `pack` packs it, from the `outer_square` of [y; s]: s^2 is left out.  Local."""
+    return x[..., packing.border(x.shape[-1])]
+
+
 def _like(x: S, words: np.ndarray) -> S:
     made: Any = Share(x.session, words, x.scale) if isinstance(x, Share) else BinaryShare(x.session, words, x.width)
     return made

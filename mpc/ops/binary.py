@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..bilinear import AND
 from ..correlations import AndMask, BitMask, SharedBits
-from ..ring import AND
 from ..rounds import Open, Rounds
 from ..session import Session
 from ..share import BinaryShare, Share

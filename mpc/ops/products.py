@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from ..bilinear import MATMUL, MULTIPLY, TRIANGLE, Bilinear
 from ..correlations import ProductMask, SquareMask
 from ..errors import RangeError
-from ..ring import MATMUL, MULTIPLY, TRIANGLE, VALUE_BITS, Bilinear
+from ..ring import VALUE_BITS
 from ..rounds import Open, Rounds
 from ..session import Session
 from ..share import Share
@@ -80,21 +81,29 @@ def square(session: Session, x: Share) -> Rounds[Share]:
     return Share(session, session.plus(c + (d + d) * a, d * d), scale)
 
 
-def outer_square(session: Session, x: Share) -> Rounds[Share]:
-    """[x x'] over the last axis, as its upper triangle (`unpack`).
+def quadratic(session: Session, op: Bilinear, x: Share) -> Rounds[Share]:
+    """[op(x, x)] for a map that is linear in each operand.
 
-        d = open(x - a),  z = c + d a' + (a + d) d'     for dealt a, c = a a', of each only the upper triangle
+        d = open(x - a),  z = c + op(d, a) + op(a + d, d)     for dealt a, c = op(a, a)
 
     From:  Beaver, CRYPTO '91, with one mask for both operands; docs/protocol-book.md, Products.
-    Needs: as `square`.
-    Cost:  1 round; 8 |x| bytes per peer; 1 square mask, 8 |z| bytes for party 0: 4 D (D + 1) for a vector of D.
+    Needs: |op(x, x)| < 2^62 as words; twice the scale at most 62.
+    Cost:  1 round; 8 |x| bytes per peer; 1 square mask, 8 |z| bytes for party 0.
     Opens: d, uniform.
     """
     scale = _scale(x, x)
-    a, c = session.draw(SquareMask(x.shape, TRIANGLE))
+    a, c = session.draw(SquareMask(x.shape, op))
     d = yield Open(x.wide() - a)
-    left = TRIANGLE.hosted(d, a, x_hosted=False, y_hosted=True)
-    return Share(session, c + left + TRIANGLE.hosted(session.plus(a, d), d, x_hosted=True, y_hosted=False), scale)
+    left = op.hosted(d, a, x_hosted=False, y_hosted=True)
+    return Share(session, c + left + op.hosted(session.plus(a, d), d, x_hosted=True, y_hosted=False), scale)
+
+
+def outer_square(session: Session, x: Share) -> Rounds[Share]:
+    """[x x'] over the last axis, as its upper triangle (`unpack`): 4 D (D + 1) bytes for party 0 for a vector of D.
+
+    Needs, Cost and Opens as `quadratic`.
+    """
+    return (yield from quadratic(session, TRIANGLE, x))
 
 
 def _scale(x: Share, y: Share) -> int:

@@ -182,6 +182,8 @@ CASES = (
     Case("helba", "dealer", f"helba {_HELBA} --checkpoint-every 3", (*PARTIES, "user"), _beside_regret),
     Case("helba", "material", f"helba {_HELBA} --checkpoint-every 3", (*PARTIES, "user"), _beside_regret,
          (f"plan helba {_HELBA}", 24)),
+    Case("helba", "ckks", "helba --mode ckks --degree 8192 --steps 4", ("server", "user", "key owner"),
+         _beside_regret),
     Case("argmax", "dealer", "argmax --parties 2 --steps 60", PARTIES, _beside_all, keeps=False),
     Case("argmax", "material", "argmax --parties 2 --steps 60", PARTIES, _beside_all, ("plan argmax --parties 2", 60),
          keeps=False),

@@ -22,8 +22,8 @@ import numpy as np
 from bandits.helba import HELBA, Constants, Problem, fresh, toy
 
 from ..helba.ckks.run import play_ckks
-from ..helba.ckks.scheme import Ciphertext, Scheme, Vault
 from ..helba.ckks.settings import Settings
+from ..published.ckks import Ciphertext, Scheme, Vault
 from ..run.exits import exit_codes
 from ..run.progress import Progress
 
@@ -118,7 +118,7 @@ def main() -> None:
     with exit_codes(place="name another file with --json"):
         constants = Constants(growth=None) if options.fresh else Constants()
         scheme = Scheme.of(options.degree, options.products, options.security)
-        settings, rows = Settings(constants, 2, options.steps, scheme), []
+        settings, rows = Settings(constants, 2, options.steps, scheme=scheme), []
         for seed in options.seeds:
             problem = (fresh if options.fresh else toy)(constants, options.steps, seed)
             row = {"seed": seed, **asdict(scheme), **measure(settings, problem, progress=True)}

@@ -20,6 +20,11 @@ _SYSTEMS = {
 }
 
 
+def names() -> list[str]:
+    """Of all programs."""
+    return list(_SYSTEMS)
+
+
 def systems(words: Sequence[str]) -> list[System]:
     """The one that the first word names, none where it names an operation, else all: each takes a moment to load."""
     named = list(words[:1])

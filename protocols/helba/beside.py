@@ -6,31 +6,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
-from bandits.helba import Batches, Constants, Played, Problem
+from bandits.helba import Played, Problem
 
-
-class Public(Protocol):
-    """What is public of any run."""
-
-    @property
-    def constants(self) -> Constants:
-        """L, lambda and the others."""
-
-    @property
-    def arms(self) -> int:
-        """K."""
-
-    @property
-    def steps(self) -> int:
-        """T."""
-
-    @property
-    def batches(self) -> Batches:
-        """Who learns when a batch ends."""
+from .game import Game
 
 
 @dataclass(frozen=True)
@@ -44,7 +26,7 @@ class Beside:
     where: ClassVar[str]
     near: ClassVar[float]
 
-    settings: Public
+    settings: Game
     problem: Problem
     arms: np.ndarray
     ends: np.ndarray | None

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +16,17 @@ from bandits.movielens import chosen
 from mpc.errors import ConfigError
 from mpc.net.transport import DEFAULT_TIMEOUT
 
+from ..published.ckks import Scheme
+from ..published.kept import forget, stopped
 from ..run.folder import Keep
 from ..run.options import MPC, System
 from ..run.program import Program
 from ..run.report import Report
-from .beside import Public
+from .ckks.cast import KEEPING
 from .ckks.run import play_ckks
 from .ckks.run import report as ckks_report
-from .ckks.scheme import Scheme
 from .ckks.settings import Settings as CkksSettings
+from .game import Game
 from .report import report
 from .run import Encrypted, Run
 from .settings import Settings
@@ -106,8 +110,6 @@ class Helba(System):
         if options.mode == MPC:
             settings_of(options)
             return
-        if options.resume:
-            raise ConfigError("--resume is of --mode mpc: keys are never written, so a run on ciphertexts starts anew")
         ckks_settings_of(options).scheme.context  # noqa: B018  refused before anything is written
 
     def steps(self, options: Namespace) -> int:
@@ -131,8 +133,11 @@ class Helba(System):
         settings = ckks_settings_of(options)
         problem = problem_of(options, settings)
         timeout = options.timeout or DEFAULT_TIMEOUT
-        run = play_ckks(settings, problem, processes=processes, watch=watch, timeout=timeout)
-        return ckks_report(run, options.seed)
+        homes = [] if keep is None else [keep.folder / role.value for role in KEEPING]
+        with stopped(keep, homes):
+            run = play_ckks(settings, problem, processes=processes, watch=watch, timeout=timeout, keep=keep)
+        report = ckks_report(run, options.seed)
+        return report if keep is None else replace(report, settle=partial(forget, keep.folder, homes))
 
     def report(self, options: Namespace, program: Program[Any], run: Run) -> Report:
         """Beside the policy in the clear."""
@@ -147,7 +152,7 @@ def settings_of(options: Namespace) -> Settings:
 def ckks_settings_of(options: Namespace) -> CkksSettings:
     """Of a run on ciphertexts."""
     scheme = Scheme.of(options.degree, options.products, options.security)
-    return CkksSettings(_constants(options), options.arms, options.steps, scheme, _batches(options))
+    return CkksSettings(_constants(options), options.arms, options.steps, _batches(options), scheme)
 
 
 def _batches(options: Namespace) -> Batches:
@@ -167,7 +172,7 @@ def _constants(options: Namespace) -> Constants:
         raise ConfigError(str(error)) from error
 
 
-def problem_of(options: Namespace, settings: Public) -> Problem:
+def problem_of(options: Namespace, settings: Game) -> Problem:
     """Features and rewards of all steps."""
     given, size = settings.constants, {"arms": settings.arms}
     if options.data != MOVIELENS:

@@ -139,7 +139,7 @@ def pay(session: Session, state: State, pulled: Share, t: int, start: int, setti
 def _forms(session: Session, table: Share, x: Share, settings: Settings) -> Rounds[Forms]:
     """3 rounds."""
     widths, dim = settings.widths, settings.constants.dim
-    raw = yield from ops.einsum(session, "cij,kj->cki", table, x)
+    raw = yield from ops.einsum(session, "sym:cij,kj->cki", ops.pack(table), x)
     v = yield from ops.truncate_to(session, raw[..., :dim].at_scale(widths.inverse + FEATURE_BITS), widths.form)
     z = yield from ops.einsum(session, "cki,ki->ck", v, x)
     return Forms(v, raw[..., dim].at_scale(ESTIMATE_BITS + FEATURE_BITS), z)
@@ -210,27 +210,28 @@ def update_items(settings: Settings, parties: int) -> tuple[Correlation, ...]:
 
 
 def _learn(session: Session, state: State, settings: Settings) -> Rounds[None]:
-    """Add [-u u' / q; u surprise / q] of the last step to the running copy; each pair of coordinates is rounded once.
+    """Add [-u u' / q; u surprise / q] of the last step to the running copy; u u' is packed until the end.
 
     surprise: r - <x, w>.  Cost: 6 rounds.
     """
     widths, dim = settings.widths, settings.constants.dim
-    i, j = np.triu_indices(dim)
-    u, q, surprise = state.pulled[:dim], state.pulled[dim], state.pulled[dim + 1 : dim + 2]
+    words = dim * (dim + 1) // 2  # of u u', packed
+    q, surprise = state.pulled[dim], state.pulled[dim + 1 : dim + 2]
     start, products = yield from together(
         ops.curve(session, q.at_scale(QUOTIENT_BITS), settings.quotients),
-        ops.outer(session, u, ops.concat([u, surprise])),
+        ops.outer_square(session, ops.concat([state.pulled[:dim], surprise])),
     )
+    products = ops.bordered(products)
     start, squares, gains = yield from together(
         ops.truncate_to(session, start, START_BITS),
-        ops.truncate_to(session, products[i, j].at_scale(2 * widths.update), widths.squares),
-        ops.truncate_to(session, products[:, dim].at_scale(widths.update + widths.surprise), widths.gains),
+        ops.truncate_to(session, products[:words].at_scale(2 * widths.update), widths.squares),
+        ops.truncate_to(session, products[words:].at_scale(widths.update + widths.surprise), widths.gains),
     )
     parts = ops.concat([squares.integers(), gains.integers(), q.reshape(1)])
     parts = yield from ops.product(session, start, parts)
     scales = widths.squares + START_BITS, widths.gains + START_BITS
     error = 1.0 - parts[-1].at_scale(QUOTIENT_BITS + START_BITS)
-    squares, gains = parts[: i.size].at_scale(scales[0]), parts[i.size : -1].at_scale(scales[1])
+    squares, gains = parts[:words].at_scale(scales[0]), parts[words:-1].at_scale(scales[1])
     exact, *rough, error = yield from together(
         _to_table(session, squares, gains, settings),
         ops.truncate_to(session, squares, ROUGH_BITS),
@@ -238,10 +239,8 @@ def _learn(session: Session, state: State, settings: Settings) -> Rounds[None]:
         ops.truncate_to(session, error, ERROR_BITS),
     )
     more = yield from ops.product(session, error, ops.concat(rough))
-    flat = exact + (yield from _to_table(session, more[: i.size], more[i.size :], settings))
-    places = np.empty((dim, dim), np.intp)
-    places[i, j] = places[j, i] = np.arange(i.size)
-    change = ops.concat([-flat[: i.size][places], flat[i.size :].reshape(1, dim)])
+    flat = exact + (yield from _to_table(session, more[:words], more[words:], settings))
+    change = ops.unpack(ops.concat([-flat[:words], flat[words:]]), dim)
     state.table = ops.concat([state.table[:-1], (state.table[-1] + change).reshape(1, dim + 1, dim)])
 
 
@@ -257,10 +256,10 @@ def _freeze(session: Session, state: State, t: int, settings: Settings) -> Round
     """Begin a batch with step t.  Local, or 1 round where nobody knows whether one begins."""
     if settings.batches is Batches.HIDDEN:
         frozen = state.table[0]
-        moves = [state.table[1] - frozen, -state.trace.integers(), t - state.start]
+        moves = [ops.pack(state.table[1] - frozen), -state.trace.integers(), t - state.start]
         flat = ops.concat([part.reshape(part.size) for part in moves])
         flat = yield from ops.product(session, state.pulled[-1], flat)
-        state.table = ops.stack([frozen + flat[:-2].reshape(*frozen.shape), state.table[1]])
+        state.table = ops.stack([frozen + ops.unpack(flat[:-2], settings.constants.dim), state.table[1]])
         state.trace = state.trace + flat[-2].at_scale(state.trace.scale)
         state.start = state.start + flat[-1]
     else:

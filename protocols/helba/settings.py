@@ -8,21 +8,19 @@ With R >= |r|, T steps and V >= lambda I, whatever the users share:
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
-from bandits.helba import Batches, Constants
+from bandits.helba import Batches
 from bandits.helba.constants import WIDTH_BITS
 from bandits.helba.problem import FEATURE_BITS
 from mpc import ops
 from mpc.curves import Reciprocal
-from mpc.errors import ConfigError, RangeError
+from mpc.errors import RangeError
 from mpc.ops import Levels, Lines
+
+from .game import Game
 
 ESTIMATE_BITS = 28  # of w
 QUOTIENT_BITS = 36  # of 1 + x'A x
@@ -55,17 +53,11 @@ class Widths:
 
 
 @dataclass(frozen=True)
-class Settings:
-    """arms: K.  steps: T.  batches: who learns when a batch ends."""
-
-    constants: Constants
-    arms: int = 2
-    steps: int = 130
-    batches: Batches = Batches.PUBLIC
+class Settings(Game):
+    """Of a run on shares."""
 
     def __post_init__(self) -> None:
-        if self.arms < 1 or self.steps < 1:
-            raise ConfigError(f"{self.arms} arms and {self.steps} steps: at least 1 of each")
+        super().__post_init__()
         given, bits, _ = self.constants, self.widths.inverse, self.quotients
         wanted, held = given.eps(self.steps), _ROUNDINGS * given.dim * 2.0**-bits
         if wanted < held:
@@ -135,24 +127,6 @@ class Settings:
             f"indices up to {largest:.3g} of {self.arms} arms over {self.steps:,} steps leave too few bits of a word: "
             "play fewer steps, or scale the features"
         )
-
-    @cached_property
-    def digest(self) -> str:
-        """Of all that parties must agree on."""
-        text = json.dumps(self.as_json(), sort_keys=True)
-        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
-
-    def as_json(self) -> dict[str, Any]:
-        """By name, as JSON takes it."""
-        own = {"steps": self.steps, "arms": self.arms, "batches": self.batches.value}
-        return {**own, **asdict(self.constants)}
-
-    @classmethod
-    def from_json(cls, given: Mapping[str, Any]) -> Settings:
-        """Settings from `as_json`."""
-        rest = dict(given)
-        steps, arms, batches = (rest.pop(name) for name in ("steps", "arms", "batches"))
-        return cls(Constants(**rest), arms, steps, Batches(batches))
 
 
 def _fitting(bound: float) -> int:

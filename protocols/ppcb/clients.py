@@ -74,17 +74,25 @@ def puller(settings: Settings, decisions: int, desk: Desk) -> ClientProgram:
         desk.tell(arms)
 
 
-def payer(outcomes: np.ndarray, settings: Settings, desk: Desk, paid: Tally | None = None) -> ClientProgram:
-    """p'': shares the rewards of the decision that is due; before the first, nothing."""
-    check_rewards(outcomes, settings)
+def payer(
+    outcomes: np.ndarray | None, settings: Settings, decisions: int, desk: Desk, paid: Tally | None = None
+) -> ClientProgram:
+    """p'': shares the rewards of the decision that is due; before the first, nothing.
+
+    outcomes: what every arm would have paid; None where the rewards themselves are heard.
+    """
+    if outcomes is not None:
+        check_rewards(outcomes, settings)
     shape, bound = (settings.replicas, settings.batch), settings.reward
     before = [np.zeros(shape)] * settings.delay
-    before += [pulled(*pair) for pair in zip(outcomes, desk.noted(shape))]
+    before += [] if outcomes is None else [pulled(*pair) for pair in zip(outcomes, desk.noted(shape))]
     unpaid = deque(before[desk.start :])  # of the last `delay` decisions
-    for outcome in outcomes[desk.start :]:
+    for at in range(desk.start, decisions):
         if settings.delay:
             yield Send(unpaid.popleft(), settings.fraction_bits, bound=bound)
-        rewards = pulled(outcome, desk.hear(shape))
+        rewards = desk.hear(shape)
+        if outcomes is not None:
+            rewards = pulled(outcomes[at], rewards)
         unpaid.append(rewards)
         if paid is not None:
             paid.add(rewards)

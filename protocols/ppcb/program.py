@@ -222,15 +222,16 @@ def _paid(settings: Settings) -> Rounds[Share]:
 
 
 def _best(session: Session, scores: Share, settings: Settings, eligible: np.ndarray | None) -> Rounds[Share]:
-    """[one-hot of the largest score] at f + state bits, exploration folded in."""
+    """[one-hot of the largest score] at f + state bits, exploration and the draw among close scores folded in."""
     if not settings.raw_scores_fit:
         scores = yield from cut(session, scores, settings.state_bits, settings)
     scores = (scores if eligible is None else scores[..., eligible]).integers()
+    bits, eps, blur = settings.score_bits, settings.eps, settings.blur
     if settings.argmax is Argmax.TOURNAMENT:
-        o = yield from ops.argmax_tournament(session, scores, score_bits=settings.score_bits, eps=settings.eps)
+        o = yield from ops.argmax_tournament(session, scores, score_bits=bits, eps=eps, blur=blur)
     else:
         how = _COMPARE[settings.argmax]
-        o = yield from ops.argmax(session, scores, score_bits=settings.score_bits, eps=settings.eps, how=how)
+        o = yield from ops.argmax(session, scores, score_bits=bits, eps=eps, blur=blur, how=how)
     return o if eligible is None else ops.scatter(o, eligible, settings.arms)
 
 

@@ -100,7 +100,7 @@ class Bandit(Program["Run"]):
         """The puller learns arms, the payer knows rewards."""
         if role == PULLER:
             return puller(self.settings, self.decisions, desk)
-        return payer(own["outcomes"], self.settings, desk, self.paid)
+        return payer(own.get("outcomes"), self.settings, self.decisions, desk, self.paid)
 
     def once_a_cycle(self, player: Any) -> None:
         """The refresh."""
@@ -113,7 +113,7 @@ class Bandit(Program["Run"]):
         given, arms, coins = self.settings, ended.notes[: ended.done], None
         if ended.coins is not None:
             blocks = range(-(-ended.done // ended.coins.per_block))
-            coins = choices(ended.coins.key, ended.items, blocks, steps=ended.coins.per_block)
+            coins = choices(ended.coins.key, ended.items, blocks, given, steps=ended.coins.per_block)
         hosted = len(next(iter(ended.parties.values()))) == self.parties
         further = ended.again * given.replicas * given.batch
         return Run(

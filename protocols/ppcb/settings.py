@@ -19,7 +19,7 @@ from mpc.ring import VALUE_BITS
 _MOST_ARMS_PUBLISHED = 300
 _PUBLISHED_RECIPROCAL = 256.0
 _NEWTON_PUBLISHED = 7
-_BATCH_SPREAD = 256.0  # of a batch's eigenvalues, at 20 fraction bits: what Newton's inversion bears
+_BATCH_SPREAD = 1024.0  # of a batch's eigenvalues, at 20 fraction bits: it makes a unit of 2^-24 one of 2^-14
 _SLACK = 2.0**-7  # how far rounding may carry 1 + x'u below 1 or above its bound
 
 
@@ -81,6 +81,9 @@ class Settings:
     all is as published.
     refresh: after how many decisions P and w are brought back to the exact sums; 0 for never, which is for experiments.
     None, where `for_run` has not chosen, is never, and a run is refused once `lasts` contexts were learned from.
+    tie_bits: no arm loses to one whose score is lower by 2^-tie_bits of the rewards' range (of the power of two below
+    it); arms closer than that are told apart by a draw as well as by their scores, and closer than the 2^k-th part of
+    that, 2^k the next power of two from their number, by the draw alone.  0: only equal scores are drawn among.
     """
 
     arms: int
@@ -106,6 +109,7 @@ class Settings:
     steps: int = 1 << 16
     widths: tuple[int, ...] = ()
     reward_range: tuple[float, float] = (0.0, 1.0)
+    tie_bits: int = 8
 
     def __post_init__(self) -> None:
         if min(self.arms, self.dim, self.replicas, self.batch, self.owners) < 1:
@@ -125,6 +129,8 @@ class Settings:
             raise RangeError(f"rewards lie between two numbers, the lower first, not between {low:g} and {high:g}")
         if min(self.delay, self.refresh or 0, self.newton or 0) < 0:
             raise RangeError(f"delay {self.delay}, refresh {self.refresh} and newton {self.newton} are counts from 0")
+        if not 0 <= self.tie_bits <= 40:
+            raise RangeError(f"tie_bits lie between 0, for equal scores only, and 40, not {self.tie_bits}")
         if self.division is Division.TABLE and self.newton and self.variant is Variant.RECAST:
             raise RangeError("a table alone takes no Newton iterations: use division 'table+newton'")
         most = _MOST_ARMS_PUBLISHED if self.variant is Variant.PUBLISHED else _MOST_ARMS[self.argmax]
@@ -151,7 +157,7 @@ class Settings:
         self._check_reciprocal()
         self._check_ranges()
         self._check_precision()
-        ops.Keys(self.arms, self.score_bits, self.eps)  # refuses more arms than fit
+        ops.Keys(self.arms, self.score_bits, self.eps, self.blur)  # refuses more arms than fit
 
     def _check_owners(self) -> None:
         if self.widths and (len(self.widths) != self.owners or min(self.widths) < 0 or sum(self.widths) != self.dim):
@@ -286,18 +292,36 @@ class Settings:
 
     @cached_property
     def index_bits(self) -> int:
-        """Bits in front of the point of what the arms are ranked by: a prediction and, with it, what alpha adds."""
+        """Bits in front of the point of what the arms are ranked by: a prediction and, with it, what alpha adds.
+
+        What is to spare for rounding has room for the draw among close scores too, which adds less than a reward.
+        """
         if self.policy is Policy.EPSILON_GREEDY:
             return self.value_bits
         widest = self.alpha * self.norm / math.sqrt(self.ridge) * (8.0 if self.policy is Policy.THOMPSON else 1.0)
         return math.ceil(math.log2(2.0**self.value_bits + 2.0 * widest))
 
+    def _blur(self, scale: int) -> int:
+        """How many of the last bits of a score, of so many fraction bits, the draw reaches into."""
+        low, high = self.reward_range
+        return max(0, scale - self.tie_bits + math.floor(math.log2(high - low))) if self.tie_bits else 0
+
+    @property
+    def blur(self) -> int:
+        """Of the scores that are compared."""
+        return self._blur(self.score_scale)
+
+    def draw_unit(self, arms: int) -> float:
+        """What a place in the draw's order of so many arms adds to a score; 0 where only equal ones are drawn among."""
+        tie = ops.Keys(arms, self.score_bits, self.eps, self.blur).tie
+        return 2.0 ** (self.blur - tie - self.score_scale) if self.blur else 0.0
+
     @cached_property
     def raw_scores_fit(self) -> bool:
         """Whether untruncated scores leave room for the keys; else a step truncates them first, in a round more."""
-        raw = self.fraction_bits + self.state_bits + self.index_bits + 1
+        scale = self.fraction_bits + self.state_bits
         try:
-            ops.Keys(self.arms, raw, self.eps)
+            ops.Keys(self.arms, scale + self.index_bits + 1, self.eps, self._blur(scale))
         except RangeError:
             return False
         return True

@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import zip_longest
 from pathlib import Path
@@ -147,11 +147,8 @@ def source_for(
     """
     party = here.node
     if material is not None:
-        store = Store(material / f"party-{party}")
-        warm_up(store.plan.items)
-        return StoreSource(
-            store, party=party, session=session, report=lambda line: print(f"{NOTE}{line}", file=sys.stderr)
-        )
+        said = lambda line: print(f"{NOTE}{line}", file=sys.stderr)  # noqa: E731
+        return stored(material / f"party-{party}", party, session, said)
     if _DEALER not in os.environ:
         raise ConfigError(
             "no material: deal it with 'masked offline deal' and name it with --material DIR, or use 'masked launch', "
@@ -163,6 +160,13 @@ def source_for(
     warm_up(plan.items)
     channel = call_dealer(party, where.address, where.keys, starting)
     return StreamSource(plan, channel, party=party, timeout=patience, starting=starting)
+
+
+def stored(home: Path, party: int, session: str, report: Callable[[str], None]) -> StoreSource:
+    """A party's source that draws from its store."""
+    store = Store(home)
+    warm_up(store.plan.items)
+    return StoreSource(store, party=party, session=session, report=report)
 
 
 class Nothing:
@@ -204,14 +208,18 @@ def check_material(material: Path, session: str, plan: Plan, steps: int, *, run:
     run: what this run is, in words.  cure: the command that makes its plan.
     """
     for party in range(plan.parties):
-        home = material / f"party-{party}"
-        with Store(home) as store:
-            if store.plan.digest != plan.digest:
-                raise OutOfMaterial(
-                    f"{home} was dealt for another run: {_difference(store.plan, plan)} ({run}); make the right plan "
-                    f"with '{cure}' and deal it with 'masked offline deal plan.json --steps {steps} --out DIR'"
-                )
-            StoreSource(store, party=party, session=session).want(steps)
+        check_store(material / f"party-{party}", party, session, plan, steps, run=run, cure=cure)
+
+
+def check_store(home: Path, party: int, session: str, plan: Plan, steps: int, *, run: str, cure: str) -> None:
+    """The same of one party's."""
+    with Store(home) as store:
+        if store.plan.digest != plan.digest:
+            raise OutOfMaterial(
+                f"{home} was dealt for another run: {_difference(store.plan, plan)} ({run}); make the right plan "
+                f"with '{cure}' and deal it with 'masked offline deal plan.json --steps {steps} --out DIR'"
+            )
+        StoreSource(store, party=party, session=session).want(steps)
 
 
 def _difference(have: Plan, want: Plan) -> str:

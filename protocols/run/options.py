@@ -17,9 +17,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
+
 from mpc.errors import ConfigError
 from mpc.launch import Place, place
-from mpc.net.transport import DEFAULT_TIMEOUT
+from mpc.net.transport import DEFAULT_TIMEOUT, check_timeout
 from mpc.scratch import remove_left, scratch_folder
 from offline import Plan
 
@@ -28,7 +30,7 @@ from .folder import PICTURES, Keep, check_file, check_picture, reserved, settle
 from .launch import Processes, launch
 from .parser import Parser
 from .plan_command import add_plan
-from .program import Program
+from .program import Arrays, Program
 from .progress import Progress
 from .rehearsal import rehearse
 from .report import Report, show
@@ -54,6 +56,7 @@ class System(ABC):
     every: ClassVar[int] = 100
     modes: ClassVar[tuple[str, ...]] = (MPC,)
     untold: ClassVar[str] = ""  # what has not happened where a run was stopped
+    apart: ClassVar[bool] = False  # whether its roles may be on machines of their own: `columns`, `from_rows`
     draws_reference: ClassVar[bool] = True  # whether its picture is of a reference, whose coins a dealer beside it has
 
     @abstractmethod
@@ -89,6 +92,14 @@ class System(ABC):
     def steps(self, options: Namespace) -> int:
         """How many steps were asked for."""
         return self.planned(options).decisions
+
+    def columns(self, program: Program[Any], role: str) -> int:
+        """How many numbers of its own a role brings to each decision, where it is on a machine of its own; 0: none."""
+        raise NotImplementedError
+
+    def from_rows(self, program: Program[Any], role: str, rows: np.ndarray | None) -> Arrays:
+        """What this role alone has, from (rows, columns) that it brings; None where it brings nothing."""
+        raise NotImplementedError
 
     def classic(
         self, options: Namespace, keep: Keep | None, *, processes: bool, watch: Callable[[int], None]
@@ -296,6 +307,8 @@ def _checked(system: System, options: Namespace, here: Place | None, *, processe
                 )
     if published and options.material is not None:
         raise ConfigError(f"--material is of --mode {MPC}: the published protocol draws nothing that is dealt")
+    if options.timeout is not None:
+        check_timeout(options.timeout)
     if options.plot is not None and options.material is not None and system.draws_reference:
         raise ConfigError("--plot draws the reference, whose coins are the dealer's alone with --material: drop one")
     system.check(options)

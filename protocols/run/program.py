@@ -96,7 +96,7 @@ class Desk(Protocol):
         """What happens outside the computation: the next client that hears, hears this."""
 
     def hear(self, shape: tuple[int, ...]) -> np.ndarray:
-        """Integers that another client told."""
+        """Integers that another client told; between machines, numbers that the world outside did."""
 
 
 @dataclass(frozen=True)

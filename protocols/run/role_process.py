@@ -17,6 +17,7 @@ import importlib.util
 import json
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -25,9 +26,10 @@ import numpy as np
 
 from mpc.client import ClientLink, serve
 from mpc.errors import ConfigError, MaskedError
-from mpc.launch import Place, join, join_as_client, party_main, place
+from mpc.launch import join, join_as_client, party_main, place
+from mpc.net.transport import Transport
 from mpc.session import Session
-from offline import StreamSource
+from offline import StoreSource, StreamSource
 
 from .checkpoint import Checkpoint, checkpoint_at
 from .dealer_process import Nothing, source_for
@@ -39,6 +41,7 @@ from .stopping import Stop, stopped_at
 from .tagged_file import write
 
 PIPE, ENDED = "world", "ended.json"
+Drawn = StoreSource | StreamSource | Nothing
 PATIENCE = 30 * 86400.0  # seconds that a client waits for the end of a run; whom the parties lose, they notice sooner
 
 
@@ -98,17 +101,18 @@ def returned_path(folder: Path, role: str) -> Path:
 
 
 def computing_party(
-    program: Program[Any], task: Task, folder: Path, here: Place, tell: StepLines | None, *, clients: int
-) -> None:
-    """Plays with the others what is left of the run, and keeps its state in between.  tell: for a launcher."""
-    party = here.node
+    program: Program[Any], task: Task, folder: Path, party: int, source: Drawn, own: Arrays,
+    join: Callable[[], Transport], tell: Callable[[int], None] | None = None,
+) -> dict[str, Any] | None:  # fmt: skip
+    """Plays with the others what is left of the run, and keeps its state in between; what it counted, at the end.
+
+    own: what it alone has.  join: meets the others.  tell: for a launcher.
+    """
     home = task.keep / home_of(party)
     kept = Checkpoint.load(checkpoint_at(home, task.start)) if task.start else None
-    source = source_for(here, task.material, task.session, timeout=task.timeout) if task.draws else Nothing()
     source.want(program.draws(task.start))
-    own = {party: own_inputs(folder, home_of(party))}
-    stop, writer = Stop(folder, party, task.timeout), program.notes
-    transport = join(task.timeout, clients=clients)
+    stop, writer, counted = Stop(folder, party, task.timeout), program.notes, None
+    transport = join()
     if isinstance(source, StreamSource):
         source.waiting = transport.say_waiting
     with Session(transport, source, roles=[role.name for role in program.roles]) as session:
@@ -116,7 +120,7 @@ def computing_party(
         if kept is not None:
             session.resume(kept.facts["cost"], kept.facts["ledger"])
             seconds = kept.facts["seconds"]
-        player = program.player(session, own, None if kept is None else kept.arrays, task.start)
+        player = program.player(session, {party: own}, None if kept is None else kept.arrays, task.start)
         while True:
             finished = player.done >= program.decisions
             last = not finished and stop.here(player.done)
@@ -136,10 +140,9 @@ def computing_party(
         if finished:
             played = session.counted()
             player.finish()
-            if party == 0:
-                told = {"played": played["cost"], **session.counted(), "seconds": seconds}
-                write(folder / ENDED, json.dumps(told))
+            counted = {"played": played["cost"], **session.counted(), "seconds": seconds}
     source.close()
+    return counted
 
 
 def client(program: Program[Any], task: Task, folder: Path, role: Role, node: int, link: ClientLink) -> None:
@@ -169,13 +172,21 @@ def play(folder: Path, role: str, *, clients: int = 0, tell: StepLines | None = 
     task = Task.load(folder)
     program = task.program()
     if role == PARTY:
-        computing_party(program, task, folder, here, tell if here.node == 0 else None, clients=clients)
+        source = source_for(here, task.material, task.session, timeout=task.timeout) if task.draws else Nothing()
+        own = own_inputs(folder, home_of(here.node))
+        first = here.node == 0
+        counted = computing_party(
+            program, task, folder, here.node, source, own, lambda: join(task.timeout, clients=clients),
+            tell if first else None,
+        )  # fmt: skip
+        if first and counted is not None:
+            write(folder / ENDED, json.dumps(counted))
         return
-    own = next((own for own in program.roles if own.name == role), None)
-    if own is None:
+    part = next((part for part in program.roles if part.name == role), None)
+    if part is None:
         raise ConfigError(f"there is no role {role!r} in {program.name}")
-    link = join_as_client(PATIENCE if own.patient else task.timeout, clients=clients)
-    client(program, task, folder, own, here.node, link)
+    link = join_as_client(PATIENCE if part.patient else task.timeout, clients=clients)
+    client(program, task, folder, part, here.node, link)
 
 
 PARTY = "party"

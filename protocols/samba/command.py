@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,13 +16,14 @@ import numpy as np
 from bandits.samba import NAMES, BernoulliArms, Seeds
 from mpc.errors import ConfigError
 
+from ..published.kept import stopped
 from ..run.folder import Keep
 from ..run.options import CLASSIC, MPC, System
 from ..run.program import Program
 from ..run.progress import Progress
 from ..run.report import Report
 from ..run.stopping import Interrupt, Stopped
-from .classic.checkpoints import forget, last_common
+from .classic.checkpoints import forget, home_of
 from .classic.messages import Spec
 from .classic.run import play_classic
 from .data_arms import add_arms, arms_of
@@ -98,7 +99,7 @@ class Samba(System):
         """What argparse does not know."""
         if options.mode == CLASSIC and options.hosts:
             raise ConfigError("--hosts is of --mode mpc: in the published protocol each owner is alone")
-        if options.exploring == TEXT and options.mode != CLASSIC:
+        if getattr(options, "exploring", OPTIMISED) == TEXT and options.mode != CLASSIC:  # a plan is of mode mpc
             raise ConfigError("--exploring is of --mode classic: on shares nobody is told that a step explores")
         for name, (usual, policy) in _OF_POLICIES.items():
             if getattr(options, name) != usual and options.policy != policy:
@@ -130,20 +131,14 @@ class Samba(System):
         arms = arms_of(options, DEFAULT_ARMS)
         with ExitStack() as stack:
             interrupt = None if processes else stack.enter_context(Interrupt())
-            spec = Spec(options.policy, options.eps, options.tau, options.beta, zeros=options.exploring == TEXT)
-            try:
-                run = play_classic(
-                    spec, arms, options.budget,
-                    seed=options.seed, processes=processes, watch=watch, bits=options.bits, keep=keep,
-                    stop=None if interrupt is None else lambda: bool(interrupt.asked),
-                    timeout=options.timeout or 60.0,
-                )  # fmt: skip
-            except KeyboardInterrupt:
-                with suppress(ConfigError):  # nothing was kept
-                    if keep is not None:
-                        owners = [range(owner, owner + 1) for owner in range(len(arms))]
-                        raise Stopped(last_common(keep.folder, owners)) from None
-                raise
+            owners = [] if keep is None else [home_of(keep.folder, range(arm, arm + 1)) for arm in range(len(arms))]
+            stack.enter_context(stopped(keep, owners))
+            run = play_classic(
+                Spec(options.policy, options.eps, options.tau, options.beta, zeros=options.exploring == TEXT), arms,
+                options.budget, seed=options.seed, processes=processes, watch=watch, bits=options.bits, keep=keep,
+                stop=None if interrupt is None else lambda: bool(interrupt.asked),
+                timeout=options.timeout or 60.0,
+            )  # fmt: skip
         if not run.finished:
             raise Stopped(run.done)
         pulled = None if run.reference is None else run.reference.arms.tolist()

@@ -66,6 +66,16 @@ def test_choices_explore_by_their_order_and_break_ties_by_theirs() -> None:
     assert choice.pick(scores).tolist() == [[0, 2]]
 
 
+def test_an_order_may_reach_into_scores() -> None:
+    """A place in it is worth 0.25: close scores are told apart by it, 1.0 is out of reach of three places."""
+    scores = np.array([[[1.0, 1.0 + 2.0**-30, 1.1, 0.2], [1.0, 1.3, 0.9, 0.2], [1.0, 2.0, 1.0, 1.0]]])
+    ties, never = np.array([[[2, 1, 0, 3], [3, 1, 2, 0], [3, 0, 1, 2]]]), np.zeros((1, 3), bool)
+    choice = Choice(never, ties, ties, np.zeros(ties.shape), 0.25)
+    assert choice.pick(scores).tolist() == [[0, 0, 1]]
+    assert Choice(never, ties, ties, np.zeros(ties.shape)).pick(scores).tolist() == [[2, 1, 1]]
+    assert choice.ranks(scores)[0, 0].tolist() == pytest.approx([1.5, 1.25, 1.1, 0.95])
+
+
 @pytest.mark.parametrize("batch", [1, 4])
 def test_drawn_choices_explore_uniformly_as_often_as_eps_says(batch: int) -> None:
     """Each at p < 1e-4, on a fixed seed."""

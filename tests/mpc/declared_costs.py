@@ -15,10 +15,10 @@ from math import ceil, log2
 from typing import Any
 
 from mpc import Session, ops
+from mpc.bilinear import COMMUTING, GRAM, TRIANGLE, Bilinear
 from mpc.chunks import cut
 from mpc.curves import Reciprocal, indicator
 from mpc.ops import Lines
-from mpc.ring import Bilinear
 from mpc.strings import strings
 
 Shape = tuple[int, ...]
@@ -106,7 +106,7 @@ def lookups(bits: int) -> tuple[int, int]:
 def argmax(arms: int, score_bits: int = 44, eps: float = 0.0) -> tuple[int, int, int]:
     """A (A - 1) / 2 comparisons, A look-ups of ceil(log2 A) bits, the noise."""
     tie = ceil(log2(arms))
-    width = score_bits + tie + 2 + (tie + 1 if eps else 0)
+    width = score_bits + tie + (2 if eps else 1)
     peer, dealt = matched(width, arms * (arms - 1) // 2)
     look_peer, look_dealt = lookups(tie)
     return 4, peer + arms * look_peer, dealt + arms * (look_dealt + 8)
@@ -115,11 +115,19 @@ def argmax(arms: int, score_bits: int = 44, eps: float = 0.0) -> tuple[int, int,
 def tournament(arms: int) -> tuple[int, int, int]:
     """Groups of g = ceil(sqrt A) arms; g divides A here."""
     g = ceil(arms**0.5)
-    count, width = arms // g, 44 + ceil(log2(arms)) + 2
+    count, width = arms // g, 44 + ceil(log2(arms)) + 1
     within, among = (matched(width, n) for n in (count * g * (g - 1) // 2, count * (count - 1) // 2))
     inner, outer = lookups(ceil(log2(g))), lookups(ceil(log2(count)))
     peers = within[0] + among[0] + arms * inner[0] + count * outer[0] + 8 * (2 * arms + count + arms)
     return 10, peers, within[1] + among[1] + arms * inner[1] + count * outer[1] + 8 * (2 * arms + arms)
+
+
+def inverse(side: int, steps: int) -> tuple[int, int, int]:
+    """W and then X, M are truncated; X and M opened packed, in the first step M alone, and the last makes no M."""
+    words = side * (side + 1) // 2
+    products, truncations = 1 + 2 * (steps - 2) + 1, 1 + 2 * (steps - 1) + 1
+    opened = 1 + 2 * (steps - 2) + 2 + truncations
+    return 1 + 2 * steps, 8 * words * opened, words * (8 * products + 12 * truncations)
 
 
 def published(arms: int) -> tuple[int, int, int]:
@@ -182,7 +190,7 @@ TABLE = [
         for w in (2, 8, 33, 51, 64) for r in (8, 64)
     ),
     scaled("strings, 64 bits, mod 2^8", lambda s, x: ops.sign_by_strings(s, x, ring=8), (2, 10, 623)),
-    whole("argmax 10 in 3", lambda s, x: ops.argmax(s, x, eps=0.1, how=QUICK), ((10,),), (3, 460, 15720)),
+    whole("argmax 10 in 3", lambda s, x: ops.argmax(s, x, eps=0.1, how=QUICK), ((10,),), (3, 460, 15000)),
     scaled("lift", lambda s, x: ops.lift(s, x.integers().mod(8)), (1, 1, 8)),
     *(
         scaled(f"circuit {w}", lambda s, x, w=w: ops.sign_by_circuit(s, x, width=w), circuit(w))
@@ -229,10 +237,14 @@ TABLE = [
         "square_root_levelled", lambda s, x: ops.square_root_levelled(s, x.rescale(40), LEVELS), ((N,),),
         (8, N * (11 * tables(44)[1] + 4 * 8 + 8 + 4 + 8), N * (11 * tables(44)[2] + 2 * 8 + 2 * 12 + 16 * 2**11)),
     ),
-    whole(
-        "inverse", lambda s, w: ops.inverse(s, w, bound=8.0), ((4, 4),),
-        (33, 8 * 16 + 16 * 8 * (48 + 32), 12 * 16 + 16 * (8 + 12) * 32),
+    *(
+        whole(f"inverse to {c}", lambda s, w, c=c: ops.inverse(s, w, least=1.0, bound=c), ((4, 4),), inverse(4, k))
+        for c, k in ((8.0, 5), (200.0, 7), (1.0, 2))
     ),
+    whole("gram", lambda s, x, y: ops.bilinear(s, GRAM, x, y), ((7, 3), (7, 3)), (1, 8 * 42, 8 * 28)),
+    whole("own gram", lambda s, x: ops.quadratic(s, GRAM, x), ((7, 3),), (1, 8 * 21, 8 * 28)),
+    whole("squares of packed", lambda s, x: ops.quadratic(s, COMMUTING, x), ((2, 10),), (1, 8 * 20, 8 * 20)),
+    whole("border", lambda s, x, y: ops.bilinear(s, TRIANGLE, x, y), ((5,), (6,)), (1, 8 * 11, 8 * 20)),
     whole(
         "draw", ops.draw, ((5, 9),),
         (4, 5 * (16 + 8 * tables(61)[1]), 5 * (8 + 8 + 8 * tables(61)[2])),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from mpc.bilinear import MULTIPLY, Bilinear
 from mpc.correlations import ChoiceNoise, ProductMask, SquareMask, TruncationMask
-from mpc.ring import MULTIPLY, Bilinear
 
 
 def test_equal_parameters_are_one_object() -> None:

@@ -8,6 +8,8 @@ on fixed seeds.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -61,9 +63,10 @@ EXTREMES: dict[str, tuple[tuple[tuple[int, ...], ...], tuple[Any, ...]]] = {
     "sqrt-levels": (((1300,),), (2.0**-21, 10.0)),
     "exp": (((1300,),), (-1.0, 1.0)),
     "exp-table": (((1300,),), (-1.0, 1.0)),
-    "inverse": (((21, 8, 8),), (1.0 * np.eye(8), 8.0 * np.eye(8))),
+    "inverse": (((36, 8, 8),), (1.0 * np.eye(8), 8.0 * np.eye(8))),
     "draw": (((1300, 10),), (0, 2**30 // 10 - 1)),
     "epsilon-greedy": (((140, 10),), (0.0, 2.0**11 - 1)),
+    "epsilon-greedy-blurred": (((140, 10),), (0.0, 2.0**11 - 1)),
 }
 
 
@@ -89,7 +92,9 @@ class Wire:
 
 
 def one_of_each() -> list[Case]:
-    return list({case.op: case for case in cases(quick=True)}.values())
+    every = {case.op: case for case in cases(quick=True)}
+    greedy, blurred = every["epsilon-greedy"], partial(ops.argmax, score_bits=33, eps=0.1, blur=10)
+    return [*every.values(), replace(greedy, op="epsilon-greedy-blurred", program=blurred)]
 
 
 @pytest.mark.parametrize("case", one_of_each(), ids=lambda case: case.op)

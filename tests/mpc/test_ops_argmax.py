@@ -101,16 +101,46 @@ def test_the_ends_of_epsilon(way: str, parties: int, simulate: Fixture, evaluate
 
 
 @pytest.mark.parametrize("eps", [0.0, 0.5])
+@pytest.mark.parametrize("blur", [0, 1, 3, 12])
 @pytest.mark.parametrize("arms", [1, 2, 3, 4, 5, 8, 9, 64])
-def test_keys_are_unique_and_fit_their_width(arms: int, eps: float, simulate: Fixture, reveal: Fixture) -> None:
-    session, keys = simulate(2), Keys(arms, 20, eps)
-    scores = np.tile(np.where(np.arange(arms) % 2, 2**19 - 1, -(2**19) + 1), (300, 1))
+def test_keys_are_unique_and_fit_their_width(
+    arms: int, blur: int, eps: float, simulate: Fixture, reveal: Fixture
+) -> None:
+    """At both ends of the range, which blur makes smaller; with padding of a tournament below all."""
+    session, keys, reach = simulate(2), Keys(arms, 20, eps, blur), 2**19 - (2**blur if blur else 1)
+    scores = np.tile(np.where(np.arange(arms) % 2, reach, -reach), (300, 1))
     noisy: Share = unique_keys(session, session.share(scores, scale=0), keys)
     words = reveal(noisy)
     assert all(len(set(row)) == arms for row in words.tolist())
-    assert (words.max() - words.min()) < 1 << (keys.width - 1)
-    plain = (words >> keys.tie) == scores
+    padding = -(1 << (keys.high - 1))
+    assert padding < words.min() and words.max() - padding < 1 << (keys.width - 1)
+    over = words - (scores << keys.shift)
+    plain = (over >= 0) & (over < 1 << max(keys.tie, blur))
     assert plain.all() if eps == 0.0 else 0.3 < plain.all(axis=-1).mean() < 0.9 or arms == 1
+
+
+@pytest.mark.parametrize("way", ["all pairs", "tournament"])
+@pytest.mark.parametrize(("arms", "blur"), [(5, 9), (5, 2), (5, 1), (9, 7), (2, 4)])
+def test_an_order_that_reaches_into_scores_decides_where_they_are_close(
+    way: str, arms: int, blur: int, parties: int, simulate: Fixture, evaluate: Fixture
+) -> None:
+    """Close arms win uniformly, whatever the rest of them; what is lower by 2^blur never does.  At p < 1e-6."""
+    keys = Keys(arms, 20, 0.0, blur)
+    scores = np.full(arms, -(2**blur))
+    scores[1:] += 2**blur - ((1 << keys.place) - 1) * (np.arange(1, arms) % 2)
+    onehot = chosen(simulate(parties), evaluate, np.tile(scores, (3000, 1)), way, score_bits=20, blur=blur)
+    counts = onehot.sum(axis=0)
+    assert counts[0] == 0
+    assert arms == 2 or stats.chisquare(counts[1:]).pvalue > 1e-6
+
+
+def test_an_order_that_reaches_into_scores_hides_no_exploration(
+    parties: int, simulate: Fixture, evaluate: Fixture
+) -> None:
+    """Arms further apart than 2^blur are epsilon-greedy as ever.  Rejects at p < 1e-6, on a fixed seed."""
+    scores = np.array([-(2**15) + 600, 2**15 - 600, 0])
+    onehot = chosen(simulate(parties), evaluate, np.tile(scores, (6000, 1)), score_bits=16, eps=0.3, blur=9)
+    assert stats.chisquare(onehot.sum(axis=0), arm_probabilities(scores, 0.3) * 6000).pvalue > 1e-6
 
 
 def test_the_largest_value(parties: int, simulate: Fixture, evaluate: Fixture) -> None:

@@ -143,8 +143,25 @@ def definite(side: int, rng: np.random.Generator, *batch: int) -> np.ndarray:
 def test_inverse(shape: tuple[int, ...], parties: int, simulate: Fixture, evaluate: Fixture) -> None:
     session: Session = simulate(parties)
     w = definite(shape[-1], np.random.default_rng(19), *shape[:-1])
-    result = evaluate(session, ops.inverse(session, session.share(w), bound=8.0))
-    assert np.abs(result - np.linalg.inv(w)).max() < 1e-4
+    result = evaluate(session, ops.inverse(session, session.share(w), least=1.0, bound=8.0))
+    assert np.abs(result - np.linalg.inv(w)).max() < 1e-5
+
+
+@pytest.mark.parametrize(
+    ("least", "bound", "scale"), [(1.0, 1.0, 20), (1.0, 300.0, 20), (0.05, 4.0, 20), (30.0, 40.0, 20), (1.0, 50.0, 26)]
+)
+def test_inverse_at_both_ends(
+    least: float, bound: float, scale: int, parties: int, simulate: Fixture, evaluate: Fixture
+) -> None:
+    """Eigenvalues at the ends that are declared, and between.  Error: c / l^2 2^-23, and 2^-f."""
+    session, rng = simulate(parties), np.random.default_rng(23)
+    axes = np.linalg.qr(rng.normal(size=(6, 6)))[0]
+    w = axes @ np.diag(np.linspace(least, bound, 6)) @ axes.T
+    found = evaluate(session, ops.inverse(session, session.share(w, scale=scale), least=least, bound=bound))
+    assert np.abs(found - np.linalg.inv(w)).max() < bound / least**2 * 2.0**-23 + 2.0 ** (1 - scale) * (
+        1 + 1 / least**2
+    )
+    assert (found == found.T).all()
 
 
 def test_an_interval_as_small_as_the_segments_needs_no_truncation(simulate: Fixture, evaluate: Fixture) -> None:
@@ -161,7 +178,14 @@ def test_one_level_of_square_root_is_one_table(simulate: Fixture, evaluate: Fixt
     assert np.abs(root - [0.5, 1.0]).max() < 1e-3
 
 
-def test_an_inverse_whose_start_is_zero_is_refused(simulate: Fixture) -> None:
+def test_an_inverse_that_words_do_not_hold_is_refused(simulate: Fixture) -> None:
     session = simulate(2)
-    with pytest.raises(RangeError, match="20 fraction bits"):
-        session.run(ops.inverse(session, session.share(np.eye(2)), bound=2.0**21))
+    for scale, least, bound, words in (
+        (20, 1.0, 2.0**26, "20 fraction bits do not hold a matrix with eigenvalues from 1 to"),
+        (27, 1.0, 2.0, "27 fraction bits do not hold"),
+        (20, 2.0**-14, 2.0, "use fewer of them, or scale the matrix"),
+        (20, 0.0, 2.0, "both must be positive"),
+        (20, 2.0, 1.0, "lie between 2 and 1"),
+    ):
+        with pytest.raises(RangeError, match=words):
+            session.run(ops.inverse(session, session.share(np.eye(2), scale=scale), least=least, bound=bound))

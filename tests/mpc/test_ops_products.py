@@ -116,6 +116,16 @@ def test_an_outer_square_is_symmetric(
     assert triangle.shape == (*shape[:-1], shape[-1] * (shape[-1] + 1) // 2)
 
 
+def test_an_outer_square_of_a_vector_and_a_number(parties: int, simulate: Fixture, evaluate: Fixture) -> None:
+    """[y; s] gives y y' and s y', whatever s^2 would be."""
+    session = simulate(parties)
+    y = np.random.default_rng(parties).integers(-(2**20), 2**20, 6)
+    y[5] = 2**40
+    both = ops.bordered(session.run(ops.outer_square(session, session.share(y, scale=0))))
+    whole = evaluate(session, ops.truncate(session, ops.unpack(both, 5).rescale(1), 1))
+    assert (np.abs(whole - np.outer(y, y)[:, :5]) <= 1).all()
+
+
 def test_a_packed_matrix_times_vectors(parties: int, simulate: Fixture, evaluate: Fixture) -> None:
     """The lower triangle is never read."""
     session, rng = simulate(parties), np.random.default_rng(parties)

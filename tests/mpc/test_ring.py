@@ -1,4 +1,4 @@
-"""Words, fixed point and bilinear maps, against Python's integers and numpy."""
+"""Words and fixed point, against Python's integers and numpy."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpc import RangeError, ring
-from mpc.packing import pack, unpack
-from mpc.ring import Bilinear, decode, encode, encode_bits, spread_bits, word
+from mpc.ring import decode, encode, encode_bits, spread_bits, word
 
 LARGEST = (1 << 62) - 1
 
@@ -86,79 +85,3 @@ def test_encode_bits(width: int, value: int) -> None:
     with pytest.raises(RangeError, match=rf"\[0, 2\^{width}\)"):
         encode_bits(np.array([kept | 1 << width], np.uint64), width)
     assert encode_bits([-1], 64)[0] == word(-1)
-
-
-SHAPES = [
-    ("", (3,), (3,)), ("", (), (4,)), ("", (2, 1), (1, 5)), ("", (2, 3), (3,)), ("&", (2, 3), (3,)),
-    ("@", (3,), (3,)), ("@", (2, 3), (3,)), ("@", (3,), (3, 2)), ("@", (2, 3), (3, 4)), ("@", (5, 2, 3), (3, 4)),
-    ("@", (5, 1, 2, 3), (4, 3, 2)), ("@", (40, 40), (40, 40)), ("ij,j->i", (2, 3), (3,)), ("i,j->ij", (2,), (3,)),
-    ("aij,ajk->aik", (2, 3, 4), (2, 4, 5)), ("i,i->", (7,), (7,)), ("ij,jk->ik", (40, 40), (40, 40)),
-    ("^", (4,), (4,)), ("^", (2, 3), (2, 3)), ("^", (3, 1, 5), (2, 5)), ("^", (1,), (1,)),
-    ("sym:ij,j->i", (6,), (3,)), ("sym:raij,rbj->rbai", (2, 3, 14), (2, 5, 4)), ("sym:aij,jk->aik", (2, 10), (4, 2)),
-    ("sym:raij,rbj->rbai", (1, 10, 230), (1, 30, 20)),
-]  # fmt: skip
-
-
-def unpacked(x: np.ndarray, dim: int) -> np.ndarray:
-    """Word after word: the triangle's rows, then whole rows."""
-    rows = [[None] * dim for _ in range(dim)]
-    words = iter(np.moveaxis(x, -1, 0))
-    for i in range(dim):
-        for j in range(i, dim):
-            rows[i][j] = rows[j][i] = next(words)
-    rest = list(words)
-    rows += [rest[at : at + dim] for at in range(0, len(rest), dim)]
-    return np.moveaxis(np.array(rows), (0, 1), (-2, -1))
-
-
-def plain(op: Bilinear, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    if op.spec == "^":
-        outer = x[..., :, None] * y[..., None, :]
-        return np.stack([outer[..., i, j] for i in range(x.shape[-1]) for j in range(i, x.shape[-1])], axis=-1)
-    if op.spec.startswith("sym:"):
-        return np.einsum(op.spec[4:], unpacked(x, y.shape[-1] if y.ndim != 2 or "k" not in op.spec else y.shape[0]), y)
-    if op.spec in ("", "&", "@"):
-        return {"": np.multiply, "&": np.bitwise_and, "@": np.matmul}[op.spec](x, y)
-    return np.einsum(op.spec, x, y)
-
-
-@pytest.mark.parametrize(("spec", "x_shape", "y_shape"), SHAPES)
-def test_bilinear_agrees_with_numpy(spec: str, x_shape: tuple[int, ...], y_shape: tuple[int, ...]) -> None:
-    rng = np.random.default_rng(2)
-    op = Bilinear(spec)
-    x, y = (rng.integers(0, 1 << 64, (3, *shape), dtype=np.uint64) for shape in (x_shape, y_shape))
-    expected = np.stack([plain(op, x[p], y[p]) for p in range(3)])
-    assert op.shape(x_shape, y_shape) == expected.shape[1:]
-    assert (op(x[0], y[0]) == expected[0]).all()
-    assert (op.hosted(x, y, x_hosted=True, y_hosted=True) == expected).all()
-    assert (op.hosted(x[0], y, x_hosted=False, y_hosted=True)[1] == plain(op, x[0], y[1])).all()
-    assert (op.hosted(x, y[0], x_hosted=True, y_hosted=False)[2] == plain(op, x[2], y[0])).all()
-
-
-@pytest.mark.parametrize(
-    ("spec", "x", "y"),
-    [("", (2,), (3,)), ("@", (2, 3), (2, 3)), ("@", (), (2,)), ("@", (2, 2, 3), (3, 3, 4)), ("ij,j->i", (2, 3), (2,)),
-     ("ij,j->i", (2,), (3,)), ("^", (3,), (4,)), ("^", (), (4,)), ("sym:ij,j->i", (7,), (3,)),
-     ("sym:ij,j->i", (5,), (3,)), ("sym:ij,j->i", (), (3,))],
-)  # fmt: skip
-def test_shapes_that_do_not_fit_are_named(spec: str, x: tuple[int, ...], y: tuple[int, ...]) -> None:
-    with pytest.raises(TypeError) as error:
-        Bilinear(spec).shape(x, y)
-    assert str(x) in str(error.value) and str(y) in str(error.value)
-
-
-@given(st.integers(1, 8), st.integers(0, 3))
-def test_what_is_packed_is_unpacked(dim: int, further: int) -> None:
-    """Each word of the upper triangle and of the rows behind it is there once; the lower triangle is the upper one."""
-    table = np.random.default_rng(dim).integers(0, 1 << 64, (2, dim + further, dim), dtype=np.uint64)
-    words = pack(table)
-    assert words.shape == (2, dim * (dim + 1) // 2 + further * dim)
-    upper = np.triu(table[:, :dim])
-    symmetric = np.concatenate([upper + np.triu(upper, 1).swapaxes(-1, -2), table[:, dim:]], axis=1)
-    assert (unpack(words, dim) == symmetric).all() and (pack(symmetric) == words).all()
-
-
-@pytest.mark.parametrize("spec", ["ij", "ij,jk", "ij,jk,kl->il", "Pi,i->P", "...i,i->..."])
-def test_other_einsums_are_refused(spec: str) -> None:
-    with pytest.raises(ValueError, match="two operands with named axes"):
-        Bilinear(spec)

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from mpc import Open, Reveal, Rounds, Session, labelled, ops, supplied, together
+from mpc.bilinear import MULTIPLY
 from mpc.correlations import ProductMask, TruncationMask
-from mpc.ring import MULTIPLY
 from mpc.rounds import position
 from mpc.share import Share
 

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from mpc import ops
+from mpc.bilinear import MULTIPLY
 from mpc.correlations import Source
 from mpc.errors import Told
 from mpc.net.tcp import Tcp, listen
-from mpc.ring import MULTIPLY, decode
+from mpc.ring import decode
 from mpc.rounds import Reveal
 from mpc.session import Session
 from offline import Plan, Recorder

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mpc.bilinear import MATMUL, MULTIPLY, TRIANGLE, Bilinear
 from mpc.correlations import (
     AndMask,
     BitMask,
@@ -26,7 +27,6 @@ from mpc.correlations import (
     WrapMask,
 )
 from mpc.curves import Exponential, InverseSquareRoot, Reciprocal, SquareRoot, Table, indicator
-from mpc.ring import MATMUL, MULTIPLY, TRIANGLE, Bilinear
 
 CUBES = Table(np.arange(16, dtype=np.uint64) ** 3)
 RECIPROCAL = LineMask((), Reciprocal(1.0), 9, 30, 9, 4, 1 << 9)

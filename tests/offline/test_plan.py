@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from offline_parties import plan_of, step_plan, steps
 from offline_samples import CUBES, ITEMS, RECIPROCAL, name
 
+from mpc.bilinear import MATMUL, MULTIPLY, Bilinear
 from mpc.cases import Case, cases
 from mpc.correlations import (
     ChoiceNoise,
@@ -27,7 +28,6 @@ from mpc.correlations import (
 )
 from mpc.curves import Curve, Reciprocal, Table, indicator
 from mpc.errors import ConfigError
-from mpc.ring import MATMUL, MULTIPLY, Bilinear
 from mpc.session import Session
 from offline import Plan, Recorder
 from offline.plan import describe

@@ -17,9 +17,9 @@ import pytest
 from offline_parties import over_tcp, plan_of, right, step, step_plan, steps
 
 from mpc import ops
+from mpc.bilinear import MULTIPLY
 from mpc.correlations import ProductMask, SquareMask, TruncationMask, layout
 from mpc.errors import ConfigError, OutOfMaterial, StoreRefused
-from mpc.ring import MULTIPLY
 from mpc.session import Session
 from offline import InProcessDealer, InsecureSeededDealer, Plan, Store, StoreSource, deal, directory, inspect
 from offline.directory import MAC_BYTES, Directory

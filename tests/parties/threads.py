@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import itertools
+import socket
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mpc.client import ClientProgram, serve
+from mpc.client import ClientLink, ClientProgram, serve
 from mpc.net.frames import DEALER_NODE
 from mpc.net.joining import listen
 from mpc.net.keys import keys_for
 from mpc.net.tcp import Tcp, TcpClient
+from mpc.net.tls import Member, Tls, TlsClient
+from mpc.net.transport import Transport
 from mpc.session import Session
 
 from .programs import Program, seeded
@@ -62,27 +65,60 @@ def over_tcp(
     """
     listeners = [listen() for _ in range(parties)]
     addresses = [sock.getsockname() for sock in listeners]
+    roles, starting = tuple(clients or ()), _PATIENCE / 2
+
+    def party(node: int) -> Tcp:
+        return Tcp.join(
+            node, addresses, keys=KEYS[node], clients=len(roles), listener=listeners[node], timeout=timeout,
+            starting=starting,
+        )  # fmt: skip
+
+    def client(node: int) -> TcpClient:
+        return TcpClient.join(node, addresses, keys=KEYS[node], timeout=timeout, starting=starting)
+
+    return _over(parties, program, clients, party, client)
+
+
+def over_tls(
+    members: Sequence[Member],
+    listeners: Sequence[socket.socket],
+    program: Program | Mapping[int, Program],
+    *,
+    clients: Mapping[str, Callable[[], ClientProgram] | Callable[[TlsClient], Any]] | None = None,
+    timeout: float = 20.0,
+    log: Callable[[str], None] = lambda _: None,
+) -> list[Outcome]:
+    """The same between members of a session; each party has its listener."""
+    starting = _PATIENCE / 2
+
+    def party(node: int) -> Tls:
+        return Tls.join(members[node], listeners[node], timeout=timeout, starting=starting, log=log)
+
+    def client(node: int) -> TlsClient:
+        return TlsClient.join(members[node], timeout=timeout, starting=starting)
+
+    return _over(len(listeners), program, clients, party, client)
+
+
+def _over(
+    parties: int,
+    program: Program | Mapping[int, Program],
+    clients: Mapping[str, Any] | None,
+    join: Callable[[int], Transport],
+    link_of: Callable[[int], ClientLink],
+) -> list[Outcome]:
     roles = tuple(clients or ())
 
     def party(node: int) -> Callable[[], Any]:
         def run() -> Any:
-            transport = Tcp.join(
-                node,
-                addresses,
-                keys=KEYS[node],
-                clients=len(roles),
-                listener=listeners[node],
-                timeout=timeout,
-                starting=_PATIENCE / 2,
-            )
-            with seeded(transport, roles=roles) as session:
+            with seeded(join(node), roles=roles) as session:
                 return (program[node] if isinstance(program, Mapping) else program)(session)
 
         return run
 
     def client(node: int, behave: Callable[..., Any]) -> Callable[[], Any]:
         def run() -> Any:
-            link = TcpClient.join(node, addresses, keys=KEYS[node], timeout=timeout, starting=_PATIENCE / 2)
+            link = link_of(node)
             return behave(link) if behave.__code__.co_argcount else serve(link, behave())
 
         return run
@@ -100,4 +136,4 @@ def values(outcomes: list[Outcome]) -> list[Any]:
     return [outcome.value for outcome in outcomes]
 
 
-__all__ = ["KEYS", "Outcome", "Session", "over_tcp", "side_by_side", "values"]
+__all__ = ["KEYS", "Outcome", "Session", "over_tcp", "over_tls", "side_by_side", "values"]

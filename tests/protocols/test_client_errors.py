@@ -83,7 +83,7 @@ def bandit_puller(at: MemoryDesk) -> ClientProgram:
 
 def bandit_payer(paid: float) -> ClientProgram:
     given = ppcb_settings(replicas=1)
-    return payer(np.full((3, 1, 1, given.arms), paid), given, desk(0, 0, 0))
+    return payer(np.full((3, 1, 1, given.arms), paid), given, 3, desk(0, 0, 0))
 
 
 def helba_user(paid: float) -> ClientProgram:

@@ -2,7 +2,7 @@
 
 server      the steps of the protocol; user: what users answer, and the owner of the key
 refresh     masks of slots, and what a refresh under them tells
-scheme      the one door to SEAL; layout: which slot holds what
+layout      which slot holds what
 settings    constants, divisors, how often each polynomial is iterated
 cast        who is given what; messages: what they send; outcome: what each ends with
 run         a whole run, beside the policy in the clear

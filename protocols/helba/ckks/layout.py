@@ -24,9 +24,11 @@ MOST_DIM = 4
 
 
 class Plan(IntEnum):
-    """How a user places the numbers of a ciphertext that it refreshes, where it does not leave them."""
+    """How a user places the numbers of a ciphertext that it refreshes.  STAY: where they are.  ROUNDED: there as well,
+    to about 5e-7."""
 
     STAY = 0
+    ROUNDED = 5
     GRAM = 1  # V X of a cube's corners, as a right factor
     NEXT = 2  # X of a cube's corners, as right and as left factor
     ADOPT = 3  # A of a cube's corners, in all blocks and in pairs

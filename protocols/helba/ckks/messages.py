@@ -51,17 +51,21 @@ _FRAME = Frame(b"MBhe", 1, Kind, "8sIBB")
 class Frames(NamedTuple):
     """Of participants who agree on the settings of this digest."""
 
-    digest: bytes
+    digest: str
+
+    @property
+    def _sent(self) -> bytes:
+        return bytes.fromhex(self.digest)[:8]
 
     def pack(self, kind: Kind, rest: bytes = b"", *, step: int = 0, level: int = 0, plan: int = 0) -> bytes:
         """A message."""
-        return _FRAME.pack(kind, rest, self.digest, step, level, plan)
+        return _FRAME.pack(kind, rest, self._sent, step, level, plan)
 
     def unpack(self, raw: bytes, sender: Role, *kinds: Kind, step: int = 0) -> Message:
         """A message of one of these kinds, of this step."""
         message = _FRAME.unpack(raw, sender, kinds)
         digest, at, *_ = message.fields
-        if digest != self.digest:
+        if digest != self._sent:
             raise ConfigError(f"{sender} plays with other settings: give all participants the same")
         if at != step:
             raise ConfigError(f"{sender} sent {message.kind.name} of step {at} at step {step}: start the run anew")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+
+import numpy as np
 
 from ...published.outcome import Outcome as Plain
 
@@ -21,3 +24,17 @@ class Outcome(Plain):
     masked: int = 0
     rounds: int = 0
     key_bytes: int = 0
+
+    def state(self) -> dict[str, np.ndarray]:
+        """What a later sitting goes on from."""
+        counts = [self.refreshes, self.masked, self.rounds]
+        return {
+            "ends": np.array(self.ends, np.int64),
+            "arms": np.array(self.arms, np.int64),
+            "counts": np.array(counts),
+        }
+
+    def restore(self, kept: Mapping[str, np.ndarray]) -> None:
+        """What `state` gave."""
+        self.ends, self.arms = kept["ends"].astype(bool).tolist(), kept["arms"].tolist()
+        self.refreshes, self.masked, self.rounds = kept["counts"].tolist()

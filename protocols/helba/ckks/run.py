@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,24 +13,29 @@ from bandits.helba import HELBA, Problem, play
 from mpc.ledger import Ledger
 from mpc.net.transport import DEFAULT_TIMEOUT
 
+from ...published import kept
+from ...published.ckks import Vault
 from ...published.drive import STEPS, Times, Watch, in_one_process
 from ...published.outcome import whole_ledger
 from ...published.participant import launched
+from ...run.exits import say
+from ...run.folder import OF_LAUNCHER, Keep
+from ...run.program import fingerprint
 from ...run.report import Report, learned, ledger_json
+from ...run.tagged_file import put_back
 from ..beside import Beside, facts, picture, said
 from ..clients import check
-from .cast import PUBLISHED, cast_of, play_of
+from .cast import KEEPING, PUBLISHED, cast_of, play_of
 from .messages import Role
 from .outcome import Outcome
 from .refresh import DISTANCE
-from .scheme import Vault
 from .server import Seen
 from .settings import Settings
 
 
 @dataclass(frozen=True)
 class CkksRun(Beside):
-    """What the participants ended with."""
+    """What the participants ended with.  start: steps of earlier sittings."""
 
     mode, where, near = "ckks", "on ciphertexts", 1e-3
 
@@ -37,6 +43,7 @@ class CkksRun(Beside):
     outcomes: dict[str, Outcome]
     parts: dict[str, Times] = field(repr=False)
     processes: bool
+    start: int = 0
 
     @property
     def server(self) -> Outcome:
@@ -56,7 +63,7 @@ class CkksRun(Beside):
     @property
     def seconds_per_step(self) -> float:
         """On the server's clock; keys are not in it."""
-        return self.parts[Role.SERVER][STEPS].wall / self.settings.steps
+        return self.parts[Role.SERVER][STEPS].wall / max(1, self.settings.steps - self.start)
 
     @property
     def cpu_seconds(self) -> float:
@@ -73,18 +80,21 @@ def play_ckks(
     watch: Watch | None = None,
     look: Callable[[Vault], Seen] | None = None,
     timeout: float = DEFAULT_TIMEOUT,
+    keep: Keep | None = None,
 ) -> CkksRun:
     """HELBA as published.
 
     processes: a process for each participant.  watch: is told how many steps are done.  timeout: seconds of silence.
-    look: in one process, given the key, what is shown the server's ciphertexts.
+    look: in one process, given the key, what is shown the server's ciphertexts.  keep: where arms and ends are kept.
     """
     vault = Vault(settings.scheme)  # says what is missing or refused before anything starts
     for step in range(settings.steps):
         check(problem.features[step], problem.rewards[step], settings.constants, step)
-    cast = cast_of(settings, problem)
+    run, start = _begun(settings, problem, keep)
+    cast = cast_of(settings, problem, keep=keep, run=run, start=start)
     if processes:
-        outcomes, parts = launched(PUBLISHED, cast, watch=watch, timeout=timeout)
+        with nullcontext() if keep is None else put_back(keep.folder, OF_LAUNCHER, say):
+            outcomes, parts = launched(PUBLISHED, cast, watch=watch, timeout=timeout)
     else:
         seen = None if look is None else look(vault)
         plays = {
@@ -93,7 +103,19 @@ def play_ckks(
         outcomes, parts = in_one_process(plays)
     arms, ends = np.array(outcomes[Role.USER].arms), np.array(outcomes[Role.SERVER].ends)
     twin = play(HELBA(settings.constants), problem, arms, near=CkksRun.near)
-    return CkksRun(settings, problem, arms, ends, twin, outcomes, parts, processes)
+    return CkksRun(settings, problem, arms, ends, twin, outcomes, parts, processes, start)
+
+
+def _begun(settings: Settings, problem: Problem, keep: Keep | None) -> tuple[str, int]:
+    """The name of the run, and how many of its steps are kept."""
+    if keep is None:
+        return "", 0
+    facts = {**settings.as_json(), "inputs": fingerprint(problem.features, problem.rewards)}
+    homes = [keep.folder / role.value for role in KEEPING]
+    if not keep.resume:
+        return kept.begin(keep, homes, facts), 0
+    have, start = kept.go_on(keep.folder, homes, facts, whose="server and user: run without --resume")
+    return have["run"], start
 
 
 def report(run: CkksRun, seed: int) -> Report:

@@ -25,12 +25,13 @@ import numpy as np
 from mpc.errors import RangeError
 from mpc.prg import Prg, fresh_key
 
+from ...published.ckks import LEAST, Ciphertext, Cloud, level_of
 from ...published.drive import STEPS, Part, Play, Receive, Send, Watch
+from ...published.kept import Home
 from .layout import Plan
 from .messages import RESULT, Frames, Kind, Role
 from .outcome import Outcome
 from .refresh import Mask
-from .scheme import LEAST, Ciphertext, Cloud, level_of
 from .settings import ENDED, Settings
 
 Seen = Callable[[str, int, Ciphertext], None]
@@ -40,9 +41,17 @@ _SIGN, _ROOT = 2.0, 4.0  # what the two iterations divide by
 Asking = Generator[Any, Any, Ciphertext]
 
 
-def server(settings: Settings, *, watch: Watch | None = None, seen: Seen | None = None) -> Play[Outcome]:
-    """Plays all steps; learns which of them ended a batch."""
+def server(
+    settings: Settings, home: Home | None = None, start: int = 0, *, watch: Watch | None = None,
+    seen: Seen | None = None,
+) -> Play[Outcome]:  # fmt: skip
+    """Plays all steps; learns which of them ended a batch.
+
+    start: steps of earlier sittings, whose users send what they learned anew: each sitting has its own keys.
+    """
     done = Outcome(Role.SERVER.value)
+    if start and home is not None:
+        done.restore(home.restored(start))
     frames = Frames(settings.digest)
     relin = frames.unpack((yield Receive(Role.OWNER)), Role.OWNER, Kind.PRODUCTS).rest
     galois = frames.unpack((yield Receive(Role.OWNER)), Role.OWNER, Kind.SHIFTS).rest
@@ -53,8 +62,10 @@ def server(settings: Settings, *, watch: Watch | None = None, seen: Seen | None 
     steps = _Steps(settings, frames, cloud, nothing, done, seen)
     yield Part(STEPS)
     for t in range(1, settings.steps + 1):
-        yield from steps.step(t)
+        yield from steps.step(t) if t > start else steps.again(t, start)
         yield Send(Role.USER, frames.pack(Kind.NEXT, step=t))
+        if home is not None and t > start:
+            home.keep(t, done.state)
         if watch is not None:
             watch(t)
     done.learned("whether a batch ends, and the test's result", settings.steps, "its regression is used from now on")
@@ -74,7 +85,6 @@ class _Steps:
         dim = settings.constants.dim
         self.state = cloud.plus(nothing, self.layout.state(np.eye(dim), np.zeros(dim)))
         self.batch = self.sums = nothing
-        self.cycle = {kind: self._cycle(kind) for kind in (_SIGN, _ROOT)}
 
     def step(self, t: int) -> Asking:
         """Decide, learn, end a batch where it is time."""
@@ -87,18 +97,30 @@ class _Steps:
             forms = cloud.add(forms, cloud.shift(forms, 1 << bit))
         index = yield from self.index(forms)
         self._show("index", index)
-        largest = yield from self.largest(index)
-        bits = yield from self.compare(index, largest, None if grown else forms)
+        bits = yield from self.compare(index, None if grown else forms)
         yield from self.told(bits, tested=not grown)
-        raw = yield Receive(Role.USER)
-        learned = self._loaded(self.frames.unpack(raw, Role.USER, Kind.LEARN, step=t).rest, self.top)
+        learned = yield from self.learned()
         ended = grown or (yield from self.test(bits))
         self.done.ends.append(ended)
         self.done.rounds += 2 if grown else 3  # features, what is learned, a test
-        self.sums = cloud.add(self.sums, learned)
-        self.batch = self.nothing if ended else cloud.add(self.batch, learned)
-        if ended and t < self.settings.steps:
-            self.start = t + 1
+        yield from self.take(learned, ended, freeze=ended)
+
+    def again(self, t: int, start: int) -> Generator[Any, Any, None]:
+        """A step of an earlier sitting: of the last batch's end alone is the regression needed."""
+        self.t, ends = t, self.done.ends
+        yield from self.take((yield from self.learned()), ends[t - 1], freeze=ends[t - 1] and not any(ends[t:start]))
+
+    def learned(self) -> Asking:
+        """What the pulled arm was and paid, for the sums."""
+        raw = yield Receive(Role.USER)
+        return self._loaded(self.frames.unpack(raw, Role.USER, Kind.LEARN, step=self.t).rest, self.top)
+
+    def take(self, learned: Ciphertext, ended: bool, *, freeze: bool) -> Generator[Any, Any, None]:
+        """Into the sums; behind a batch's end a new one begins."""
+        self.sums = self.cloud.add(self.sums, learned)
+        self.batch = self.nothing if ended else self.cloud.add(self.batch, learned)
+        if freeze and self.t < self.settings.steps:
+            self.start = self.t + 1
             yield from self.freeze()
 
     # ---- a step
@@ -107,14 +129,14 @@ class _Steps:
         """(rho_a + 1) / range of every arm."""
         given, t, cloud, layout = self.settings.constants, self.t, self.cloud, self.layout
         low, high = self.settings.root_range(self.start)
+        factors = self.settings.root_factors(t, self.start)
         share = layout.of_arms(self.settings.largest / high)
-        level = level_of(forms) - 1
-        z = cloud.plus(cloud.times(forms, share, level, self.scale_at(level, _ROOT)), low / high)
-        root = yield from self.root(z, self.settings.root_count(t, self.start))
+        scale = self.scale_for([factor**2 for factor in factors], _ROOT)
+        z = cloud.plus(cloud.times(forms, share, level_of(forms) - 1, scale), low / high)
+        root = yield from self.root(z, factors)
         self._show("root", root)
         width, beta = self.settings.index_range(t, self.start), given.beta(t)
-        level = level_of(forms) - 1
-        scale = self.scale_at(level, _SIGN)
+        level, scale = level_of(forms) - 1, self.scale_for(self.settings.maximum_factors(t), _SIGN)
         share = layout.of_arms(given.norm * self.settings.estimate / width)
         linear = cloud.times(cloud.shift(forms, layout.half), share, level, scale)
         root = yield from self.raised(root, level + 1)
@@ -122,61 +144,67 @@ class _Steps:
         index = cloud.add(linear, cloud.times(root, share, level, scale))
         return cloud.plus(index, layout.of_arms((beta / t + 1.0) / width))
 
-    def root(self, z: Ciphertext, count: int) -> Asking:
+    def root(self, z: Ciphertext, factors: Sequence[float]) -> Asking:
         """sqrt(z), of z in [c / c2, 1]."""
         cloud, q, v = self.cloud, z, self.cloud.plus(z, -1.0)
-        while count:
+        left = list(factors)
+        while left:
             if level_of(v) < LEAST + 2:
                 v = yield from self.refreshed(v, self.top)
-            factor = None
-            for _ in range(min(count, (level_of(v) - LEAST) // 2)):
-                y = cloud.plus(cloud.negated(cloud.scaled(v, 0.5)), 1.0)
-                factor = y if factor is None else cloud.product(factor, y)
-                count -= 1
-                if count:
+            y = None
+            for _ in range(min(len(left), (level_of(v) - LEAST) // 2)):
+                s = left.pop(0)
+                v = cloud.plus(cloud.scaled(v, s * s), s * s - 1.0)
+                factor = cloud.scaled(cloud.plus(cloud.negated(cloud.scaled(v, 0.5)), 1.0), s)
+                y = factor if y is None else cloud.product(y, factor)
+                if left:
                     v = cloud.scaled(cloud.product(cloud.square(v), cloud.plus(v, -3.0)), 1.0 / _ROOT)
-            assert factor is not None
+            assert y is not None
             if level_of(q) < LEAST + 1:
-                q = yield from self.refreshed(q, max(level_of(factor), LEAST + 1))
-            if level_of(factor) < LEAST + 1:
-                factor = yield from self.refreshed(factor, LEAST + 1)
-            q = cloud.product(q, factor)
+                q = yield from self.refreshed(q, max(level_of(y), LEAST + 1))
+            if level_of(y) < LEAST + 1:
+                y = yield from self.refreshed(y, LEAST + 1)
+            q = cloud.product(q, y)
         return q
 
-    def largest(self, index: Ciphertext) -> Asking:
+    def largest(self, index: Ciphertext, scale: float) -> Asking:
         """A tournament, at every arm's slot."""
-        cloud, layout, scale = self.cloud, self.layout, self.cycle[_SIGN]
-        count = self.settings.maximum_count(self.t)
+        cloud, layout = self.cloud, self.layout
+        factors, levels = self.settings.maximum_factors(self.t), layout.around.bit_length() - 1
         most = index
-        for bit in range(layout.around.bit_length() - 1):
+        for bit in range(levels):
             most = yield from self.raised(most, LEAST + 2)
             other = cloud.shift(most, layout.stride << bit)
             apart, both = cloud.add(most, cloud.negated(other)), cloud.add(most, other)
-            sign = yield from self.towards_sign(apart, count)
-            sign = yield from self.raised(sign, LEAST + 1)
-            product = scale * self.scheme.primes[LEAST + 1] / sign.scale()
+            sign = yield from self.towards_sign(apart, factors)
+            sign = yield from self.raised(sign, LEAST + 1, Plan.ROUNDED)
+            target = scale if bit == levels - 1 else index.scale()
+            product = target * self.scheme.primes[LEAST + 1] / sign.scale()
             half = cloud.times(apart, 0.5, LEAST + 1, product)
-            most = cloud.add(cloud.product(half, sign), cloud.times(both, 0.5, LEAST, scale))
+            most = cloud.add(cloud.product(half, sign), cloud.times(both, 0.5, LEAST, target))
         return most
 
-    def compare(self, index: Ciphertext, most: Ciphertext, tested: Ciphertext | None) -> Asking:
+    def compare(self, index: Ciphertext, tested: Ciphertext | None) -> Asking:
         """2 b_a - 1 of every arm, and where a test is due 2 e_a - 1 of what the batch would be with that arm."""
-        cloud, layout, scale, given = self.cloud, self.layout, self.cycle[_SIGN], self.settings
-        index = yield from self.raised(index, LEAST + 1)
+        cloud, layout, given = self.cloud, self.layout, self.settings
+        factors = given.comparison_factors(self.t, tested=tested is not None)
+        scale = self.scale_for(factors, _SIGN)
+        index = yield from self.raised(index, LEAST + 2)
+        most = yield from self.largest(index, scale)
         x = cloud.add(cloud.times(index, 1.0, LEAST, scale), cloud.negated(self._as(most, scale)))
         if tested is not None:
             share = layout.of_tests(given.largest / given.trace)
             x = cloud.add(x, cloud.times(tested, share, LEAST, scale))
             x = cloud.plus(x, layout.of_tests(-given.constants.trace / given.trace))
-        count = given.comparison_count(self.t, tested=tested is not None)
-        return (yield from self.towards_sign(x, count))
+        return (yield from self.towards_sign(x, factors))
 
-    def towards_sign(self, x: Ciphertext, count: int) -> Asking:
-        """f so often."""
+    def towards_sign(self, x: Ciphertext, factors: Sequence[float]) -> Asking:
+        """f(s x), one after the other."""
         cloud = self.cloud
-        for _ in range(count):
+        for s in factors:
             if level_of(x) < LEAST + 2:
-                x = yield from self.refreshed(x, self.top)
+                x = yield from self.refreshed(x, self.top, Plan.ROUNDED)
+            x = cloud.scaled(x, s)
             y = cloud.plus(cloud.negated(cloud.square(x)), 3.0)
             x = cloud.scaled(cloud.product(x, y), 1.0 / _SIGN)
         return x
@@ -194,7 +222,7 @@ class _Steps:
     def test(self, bits: Ciphertext) -> Generator[Any, Any, bool]:
         """Whether tau has reached C, of the arm that the user alone knows."""
         raw = yield Receive(Role.USER)
-        bits = yield from self.raised(bits, LEAST + 1)
+        bits = yield from self.raised(bits, LEAST + 1, Plan.ROUNDED)
         pulled = self._loaded(self.frames.unpack(raw, Role.USER, Kind.PULLED, step=self.t).rest, LEAST + 1)
         chosen = self.cloud.product(bits, pulled)
         self._show("test", chosen)
@@ -211,23 +239,23 @@ class _Steps:
     # ---- a batch's end
 
     def freeze(self) -> Generator[Any, Any, None]:
-        """X <- X (2 I - V X) from X_0 = I / c, anew from V each time, so that roundings do not pile up; w = X b."""
+        """X <- s X (2 I - s V X) from X_0 = I / c, anew from V each time, so that roundings do not pile up; w = X b."""
         given, cloud, layout, scheme = self.settings, self.cloud, self.layout, self.scheme
         level, low, scale = LEAST + 2, LEAST, scheme.primes[LEAST + 2] / 4.0
         identity = np.eye(given.constants.dim)
         first = given.constants.ridge / given.inverse_bound(self.start) * identity
         nothing = scheme.lowered(self.nothing, level)
         right, left = cloud.plus(nothing, layout.right(first)), cloud.plus(nothing, layout.left(first))
-        count = given.inverse_count(self.start)
-        for at in range(count):
+        factors = given.inverse_factors(self.start)
+        for at, s in enumerate(factors, start=1):
             gram = cloud.scaled(self._summed(cloud.product(self.sums, right), layout.cube_steps), given.largest)
             gram = cloud.times(gram, layout.corners(), low, right.scale())
             (placed,) = yield from self.placed(gram, level, Plan.GRAM, layout.corners())
-            step = cloud.plus(cloud.negated(cloud.add(placed, right)), layout.right(2.0 * identity))
-            x = self._summed(cloud.product(left, step), layout.cube_steps)
+            gram = cloud.scaled(cloud.add(placed, right), s)
+            step = cloud.plus(cloud.negated(gram), layout.right(2.0 * identity))
+            x = self._summed(cloud.product(cloud.scaled(left, s), step), layout.cube_steps)
             x = cloud.times(x, layout.corners(), low, scale)
-            last = at == count - 1
-            plan, height = (Plan.ADOPT, self.top) if last else (Plan.NEXT, level)
+            plan, height = (Plan.ADOPT, self.top) if at == len(factors) else (Plan.NEXT, level)
             right, left = yield from self.placed(x, height, plan, layout.corners())
         products = self._summed(cloud.product(self.sums, scheme.lowered(left, level)), layout.cube_steps)
         constants = given.constants
@@ -239,17 +267,17 @@ class _Steps:
 
     # ---- refreshes
 
-    def raised(self, a: Ciphertext, level: int) -> Asking:
+    def raised(self, a: Ciphertext, level: int, plan: Plan = Plan.STAY) -> Asking:
         """Refreshed, if it has fewer primes."""
         if level_of(a) < level:
-            a = yield from self.refreshed(a, level)
+            a = yield from self.refreshed(a, level, plan)
         return a
 
-    def refreshed(self, a: Ciphertext, level: int) -> Asking:
-        """The same numbers in a fresh ciphertext."""
+    def refreshed(self, a: Ciphertext, level: int, plan: Plan = Plan.STAY) -> Asking:
+        """The same numbers in a fresh ciphertext, where it serves rounded."""
         mask = Mask(self.scheme, self.prg, self.layout.kept)
-        (fresh,) = yield from self._asked(a, mask, level, Plan.STAY, 1)
-        return mask.off(self.cloud, fresh)
+        (fresh,) = yield from self._asked(a, mask, level, plan, 1)
+        return mask.off(self.cloud, fresh, rounded=plan is Plan.ROUNDED)
 
     def placed(
         self, a: Ciphertext, level: int, plan: Plan, wide: np.ndarray
@@ -281,23 +309,16 @@ class _Steps:
 
     # ---- scales
 
-    def scale_at(self, level: int, divided: float) -> float:
-        """From which an iteration that divides comes to its cycle's scale at the next refresh."""
-        exponent, shift = 0, 0.0
-        for at in range(level, LEAST + 1, -2):
-            shift = 3.0 * shift + math.log(divided) - self._primes_of(at)
-            exponent += 1
-        return math.exp((math.log(self.cycle[divided]) - shift) / 3.0**exponent)
+    def scale_for(self, factors: Sequence[float], divided: float) -> float:
+        """Of numbers that an iteration by these factors is to begin with, so that it ends at the scale that it keeps.
 
-    def _cycle(self, divided: float) -> float:
-        """The scale of a fresh ciphertext that has it again when it is refreshed."""
-        shift = 0.0
-        for at in range(self.top, LEAST + 1, -2):
-            shift = 3.0 * shift + math.log(divided) - self._primes_of(at)
-        return math.exp(-shift / (3.0 ** ((self.top - LEAST) // 2) - 1.0))
-
-    def _primes_of(self, level: int) -> float:
-        return math.log(self.scheme.primes[level]) + math.log(self.scheme.primes[level - 1])
+        An iteration leaves divided (scale / factor)^3 / both, and so triples how far a scale is off.
+        """
+        both = float(self.scheme.primes[self.top]) * self.scheme.primes[self.top - 1]
+        scale = math.sqrt(both / divided)
+        for factor in reversed(factors):
+            scale = factor * (scale * both / divided) ** (1.0 / 3.0)
+        return scale
 
     def _as(self, a: Ciphertext, scale: float) -> Ciphertext:
         return a if math.isclose(a.scale(), scale, rel_tol=1e-8) else self.cloud.times(a, 1.0, level_of(a) - 1, scale)

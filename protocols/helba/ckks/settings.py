@@ -8,56 +8,67 @@ Ciphertexts hold numbers of [-1, 1]:
     range = 2 + 2 beta (2 / t + L / sqrt(lambda) + sqrt(c))      Proposition 10, with A <= V^-1
     D     = C + L^2 / lambda + 1                                 a batch whose tau had passed C would have ended
 
-An iteration runs as often as its worst input needs, which is tried out in the clear; the text's formulas are in
-`bandits.helba.approximate`.
+An iteration runs as often as its worst input needs; the text's formulas are in `bandits.helba.approximate`.  Each time
+its numbers are first brought to where it gains most, by a public factor, which a ciphertext's declared scale gives for
+nothing:
+
+    x of [l, 1]    f(s x) lies in [f(s l), 1]              s^2 = 3 / (1 + l + l^2), where f(s l) = f(s)
+    sqrt(1 + v)    the same: the root's iteration is f of it
+    V X of [l, 1]  s V X (2 - s V X) in [4 l / (1 + l)^2, 1]         s = 2 / (1 + l)
+
+Far from the goal f multiplies by 2.6 and not by 1.5, the inverse's step by 4 and not by 2.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from functools import cache, cached_property
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
-import numpy as np
-
-from bandits.helba import Batches, Constants
-from bandits.helba.approximate import root
+from bandits.helba import Batches
 from mpc.errors import ConfigError, RangeError
 
+from ...published.ckks import LEAST, Scheme
+from ..game import Game
 from .layout import Layout
-from .scheme import Scheme
+from .refresh import AROUND, BITS
 
 ENDED = 0.5  # of a test's result; the paper's 0.45 also ends a batch whose tau is just below C
 _CLEAR = 0.1  # how far from 0 a test's number has come at 1 / (4 t) from C: 0.45 or 0.55, as the paper asks
-HELD, COARSE = 1e-6, 1e-5  # how precisely a refreshed inverse is held at lambda = 1, by primes
+HELD = 1e-6  # how precisely a refreshed inverse is held at lambda = 1
+_SPREAD = 1.4  # bits by which a scale that iterations keep is above a prime, at most
 _ROOT = 100.0  # times finer than the paper's 1 / t, so that indices are as exact as their gaps
 
 
 @dataclass(frozen=True)
-class Settings:
-    """arms: K.  steps: T."""
+class Settings(Game):
+    """Of a run on ciphertexts."""
 
-    constants: Constants = field(default_factory=Constants)
-    arms: int = 2
-    steps: int = 130
     scheme: Scheme = field(default_factory=Scheme)
-    batches: Batches = Batches.PUBLIC
 
     def __post_init__(self) -> None:
-        if self.arms < 1 or self.steps < 1:
-            raise ConfigError(f"{self.arms} arms and {self.steps} steps: at least 1 of each")
+        super().__post_init__()
         if self.batches is not Batches.PUBLIC:
             raise ConfigError(f"--batches {self.batches.value} is of --mode mpc: here the server is told of each end")
-        given, _ = self.constants, self.layout
-        held = (HELD if self.scheme.precise else COARSE) / given.ridge
+        given = self.constants
+        self._check_masks()
+        held = HELD / given.ridge
         if given.eps(self.steps) < held:
             raise RangeError(
                 f"L = {given.norm:g} over {self.steps:,} steps needs an inverse to {given.eps(self.steps):.1e}, and "
                 f"ciphertexts hold it to {held:.1e}: play fewer steps, or use --mode mpc"
+            )
+
+    def _check_masks(self) -> None:
+        """A masked number's polynomial must not wrap: each of its coefficients is at most 2 / N of all slots' sum."""
+        scheme, kept = self.scheme, len(self.layout.kept)
+        mask = 2.0 / scheme.degree * (kept * 2.0**BITS + scheme.slots * 2.0**AROUND) + 2.0
+        if scheme.prime + _SPREAD + math.log2(2.0 * mask) > LEAST * scheme.low:
+            raise ConfigError(
+                f"masks of {kept} numbers in {scheme.slots} slots do not fit {LEAST} primes of {scheme.low} bits: use "
+                "--mode mpc, or a larger degree"
             )
 
     @cached_property
@@ -95,58 +106,61 @@ class Settings:
         """eps', of bits: an arm with b at least that is within 2 eps' of the best."""
         return 1.0 / (4.1 * t)
 
-    def root_count(self, t: int, start: int) -> int:
-        """Until sqrt(z) is known to 1 / (100 t)."""
-        return _root_count(*self.root_range(start), 1.0 / (_ROOT * t))
+    def root_factors(self, t: int, start: int) -> list[float]:
+        """Until sqrt(z) is known to 1 / (100 t): it is off by at most sqrt(c2) (1 - l)."""
+        low, high = self.root_range(start)
+        return factors(math.sqrt(low / high), 1.0 - 1.0 / (_ROOT * t * math.sqrt(high)))
 
-    def maximum_count(self, t: int) -> int:
-        """Until the largest index is known to eps', through all levels of a tournament."""
-        levels = self.layout.around.bit_length() - 1
-        return max(0, math.ceil(math.log(0.136 * max(levels, 1) / self.precision(t)) / math.log(1.5)))
+    def maximum_factors(self, t: int) -> list[float]:
+        """Until the largest index is known to eps', through all levels of a tournament.
 
-    def comparison_count(self, t: int, *, tested: bool) -> int:
-        """Until a bit is known to eps', and a trace further than 1 / (4 t) from C is on its side of 0.45 and 0.55."""
+        Of a gap x it misses x (1 - F) / 2: below l, where F >= F(l) x / l, at most l / (8 F(l)); above, (1 - F(l)) / 2.
+        """
+        eps = self.precision(t) / max(1, self.layout.around.bit_length() - 1)
+        return factors(4.0 * eps, 1.0 - 2.0 * eps)
+
+    def comparison_factors(self, t: int, *, tested: bool) -> list[float]:
+        """Until a bit is known to eps', and a trace further than 1 / (4 t) from C is on its side of 0.45 and 0.55.
+
+        F rises up to eps' and stays above F(eps') from there on, so of arms that near the larger has the larger bit.
+        """
         eps = self.precision(t)
-        bits = _sign_count(eps, 1.0 - 2.0 * eps)
-        return max(bits, _sign_count(1.0 / (4.0 * t * self.trace), _CLEAR)) if tested else bits
+        return factors(eps, 1.0 - 2.0 * eps, *((1.0 / (4.0 * t * self.trace), _CLEAR) if tested else ()))
 
-    def inverse_count(self, start: int) -> int:
+    def inverse_factors(self, start: int) -> list[float]:
         """Until A of all steps before `start` is known to half of eps(t_j)."""
-        given, count = self.constants, 0
-        smallest = given.ridge / self.inverse_bound(start)
-        while math.exp(2**count * math.log1p(-smallest)) > given.ridge * given.eps(start) / 2.0:
-            count += 1
-        return count
+        given, found = self.constants, []
+        low = given.ridge / self.inverse_bound(start)
+        while 1.0 - low > given.ridge * given.eps(start) / 2.0:
+            found.append(2.0 / (1.0 + low))
+            low = 4.0 * low / (1.0 + low) ** 2
+        return found
 
     def inverse_bound(self, start: int) -> float:
         """c of X_0 = I / c: at least V's largest eigenvalue."""
         return self.constants.ridge + self.constants.norm**2 * (start - 1)
 
-    @cached_property
-    def digest(self) -> bytes:
-        """Of all that participants must agree on."""
-        return hashlib.blake2b(json.dumps(self.as_json(), sort_keys=True).encode(), digest_size=8).digest()
-
     def as_json(self) -> dict[str, Any]:
         """By name, as JSON takes it."""
-        own = {"steps": self.steps, "arms": self.arms, "constants": asdict(self.constants)}
-        return {**own, "scheme": asdict(self.scheme)}
+        return {**super().as_json(), "scheme": asdict(self.scheme)}
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> Settings:
-        """Settings from `as_json`."""
-        constants, scheme = Constants(**given["constants"]), Scheme(**given["scheme"])
-        return cls(constants, given["arms"], given["steps"], scheme)
+        """What `as_json` gave."""
+        rest = dict(given)
+        scheme = Scheme(**rest.pop("scheme"))
+        return replace(super().from_json(rest), scheme=scheme)
 
 
-@cache
-def _root_count(low: float, high: float, eps: float) -> int:
-    z = np.geomspace(low, high, 100)
-    return next(count for count in range(100) if np.abs(root(z, low, high, count) - np.sqrt(z)).max() <= eps)
+def factors(low: float, goal: float, other: float = 1.0, least: float = 0.0) -> list[float]:
+    """s of each f(s x), until it has brought [low, 1] above `goal`, and [other, 1] above `least`."""
+    found = []
+    while low < goal or other < least:
+        s = math.sqrt(3.0 / (1.0 + low + low * low))
+        found.append(s)
+        low, other = _f(s * low), min(_f(s * other), _f(s))
+    return found
 
 
-def _sign_count(x: float, goal: float) -> int:
-    count = 0
-    while x < goal:
-        x, count = x * (3.0 - x * x) / 2.0, count + 1
-    return count
+def _f(x: float) -> float:
+    return x * (3.0 - x * x) / 2.0

@@ -10,13 +10,14 @@ import numpy as np
 
 from mpc.errors import ConfigError, Desync, RangeError
 
+from ...published.ckks import LEAST, Ciphertext, Vault
 from ...published.drive import STEPS, Part, Play, Receive, Send
+from ...published.kept import Home
 from ..clients import check
 from .layout import Plan
 from .messages import RESULT, Frames, Kind, Role
 from .outcome import Outcome
 from .refresh import DISTANCE, refreshed
-from .scheme import LEAST, Ciphertext, Vault
 from .settings import Settings
 
 
@@ -34,20 +35,28 @@ def key_owner(settings: Settings, vault: Vault | None = None) -> Play[Outcome]:
     return done
 
 
-def user(settings: Settings, features: np.ndarray, rewards: np.ndarray) -> Play[Outcome]:
-    """All users, in turn.  features: (T, K, d).  rewards: (T, K), of every arm."""
+def user(
+    settings: Settings, features: np.ndarray, rewards: np.ndarray, home: Home | None = None, start: int = 0
+) -> Play[Outcome]:
+    """All users, in turn.  features: (T, K, d).  rewards: (T, K), of every arm.  start: steps of earlier sittings."""
     done = Outcome(Role.USER.value)
+    if start and home is not None:
+        done.restore(home.restored(start))
     frames, scheme = Frames(settings.digest), settings.scheme
     secret = frames.unpack((yield Receive(Role.OWNER)), Role.OWNER, Kind.SECRET)
-    one = _User(settings, Vault(scheme, secret.rest, sender=Role.OWNER), frames)
+    one = _User(settings, Vault(scheme, secret.rest, sender=Role.OWNER), frames, done)
     yield Part(STEPS)
     for t in range(1, settings.steps + 1):
         check(features[t - 1], rewards[t - 1], settings.constants, t - 1)
-        done.arms.append((yield from one.step(t, features[t - 1], rewards[t - 1])))
-    done.refreshes, done.masked = one.refreshes, one.masked
+        arm = yield from one.step(t, features[t - 1], rewards[t - 1], done.arms[t - 1] if t <= start else None)
+        if t > start:
+            done.arms.append(arm)
+            if home is not None:
+                home.keep(t, done.state)
     count = settings.steps
     done.learned("arm, and how near to the best each arm is", count, "it is pulled")
-    done.learned("masked number", one.masked, f"it refreshes ciphertexts; distance {one.masked * DISTANCE:.1e} in all")
+    distance = f"{done.masked * DISTANCE:.1e}"
+    done.learned("masked number", done.masked, f"it refreshes ciphertexts; distance {distance} in all")
     done.learned("key to what all users send", 1, "each user encrypts and decrypts under the same key")
     return done
 
@@ -58,18 +67,22 @@ def fresh_scale(settings: Settings) -> float:
 
 
 class _User:
-    """refreshes: ciphertexts that were refreshed.  masked: numbers in them that were masked."""
+    """done: counts what it refreshes."""
 
-    def __init__(self, settings: Settings, vault: Vault, frames: Frames) -> None:
-        self.settings, self.vault, self.frames = settings, vault, frames
+    def __init__(self, settings: Settings, vault: Vault, frames: Frames, done: Outcome) -> None:
+        self.settings, self.vault, self.frames, self.done = settings, vault, frames, done
         self.layout, self.scheme = settings.layout, settings.scheme
-        self.refreshes = self.masked = 0
 
-    def step(self, t: int, features: np.ndarray, rewards: np.ndarray) -> Play[int]:
-        """Sends features, serves the server until the step is over; the arm that was pulled."""
-        given, layout = self.settings.constants, self.layout
-        arm: int | None = None
-        yield self._sent(Kind.FEATURES, layout.features(features / given.norm), t, self.scheme.top)
+    def step(self, t: int, features: np.ndarray, rewards: np.ndarray, arm: int | None = None) -> Play[int]:
+        """Sends features, serves the server until the step is over; the arm that was pulled.
+
+        arm: of a step of an earlier sitting, of which what was learned is sent alone.
+        """
+        layout, x = self.layout, features / self.settings.constants.norm
+        if arm is None:
+            yield self._sent(Kind.FEATURES, layout.features(x), t)
+        else:
+            yield self._learned(x[arm], rewards[arm], t)
         while True:
             message = self.frames.unpack(
                 (yield Receive(Role.SERVER)), Role.SERVER, Kind.REFRESH, Kind.CHOICE, Kind.TEST, Kind.NEXT, step=t
@@ -85,15 +98,13 @@ class _User:
                     yield Send(Role.SERVER, self.frames.pack(Kind.REFRESHED, one.to_string(), step=t))
             elif message.kind is Kind.CHOICE:
                 arm = self._chosen((self.vault.decrypt(y)[layout.arm_at[: layout.arms]] + 1.0) / 2.0, t)
-                self.masked += len(layout.kept) - layout.arms
-                x = features[arm] / given.norm
-                learned = layout.learned(x, float(rewards[arm]) / given.reward)
-                yield self._sent(Kind.LEARN, learned, t, self.scheme.top)
+                self.done.masked += len(layout.kept) - layout.arms
+                yield self._learned(x[arm], rewards[arm], t)
                 if plan:
                     pulled = layout.of_tests(np.arange(layout.arms) == arm)
                     yield self._sent(Kind.PULLED, pulled, t, LEAST + 1)
             else:
-                self.masked += len(layout.kept)
+                self.done.masked += len(layout.kept)
                 number = float(self.vault.decrypt(y)[layout.test_at].sum())
                 yield Send(Role.SERVER, self.frames.pack(Kind.RESULT, RESULT.pack(number), step=t))
 
@@ -102,11 +113,12 @@ class _User:
             raise ConfigError(f"{Role.SERVER} asks for plan {number} at level {level}: run the same release everywhere")
         layout, plan = self.layout, Plan(number)
         corners = layout.edges() if plan is Plan.ESTIMATE else layout.corners()
-        kept = layout.kept if plan is Plan.STAY else np.flatnonzero(corners)
-        self.refreshes += 1
-        self.masked += len(kept)
-        placings = [] if plan is Plan.STAY else layout.placings(plan)
-        return refreshed(self.vault, self.scheme, y, level, kept, placings)
+        stay = plan in (Plan.STAY, Plan.ROUNDED)
+        kept = layout.kept if stay else np.flatnonzero(corners)
+        self.done.refreshes += 1
+        self.done.masked += len(kept)
+        placings = [] if stay else layout.placings(plan)
+        return refreshed(self.vault, self.scheme, y, level, kept, placings, rounded=plan is Plan.ROUNDED)
 
     def _chosen(self, b: np.ndarray, t: int) -> int:
         least = 1.0 / (4.0 * t)
@@ -117,6 +129,9 @@ class _User:
             )
         return int(b.argmax())
 
-    def _sent(self, kind: Kind, numbers: np.ndarray, t: int, level: int) -> Send:
-        raw = self.vault.encrypt(numbers, fresh_scale(self.settings), level).to_string()
+    def _learned(self, x: np.ndarray, reward: float, t: int) -> Send:
+        return self._sent(Kind.LEARN, self.layout.learned(x, float(reward) / self.settings.constants.reward), t)
+
+    def _sent(self, kind: Kind, numbers: np.ndarray, t: int, level: int = 0) -> Send:
+        raw = self.vault.encrypt(numbers, fresh_scale(self.settings), level or self.scheme.top).to_string()
         return Send(Role.SERVER, self.frames.pack(kind, raw, step=t))

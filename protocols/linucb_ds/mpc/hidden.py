@@ -16,13 +16,14 @@ and a step is, with o the one-hot of the pulled arm k and c_k = s_k / beta:
      5  t y, t y C_ii               6  truncate: y and sqrt(C_ii)
         B_i / beta = c_i m_i + omega c_i sqrt(C_ii)          local
   7-10  o = argmax B
-    11  a_i = c_k C_ik,  e = c_k^2 C_kk,  r = p_k + eta,  d = r / beta - c_k m_k      one product with o
+    11  a_i = c_k C_ik,  e = c_k^2 C_kk,  r = p_k + eta,  d = r / beta - c_k m_k      products with o and (c_j o_j)
     12  nu = beta / sqrt(1 + beta^2 e);  truncate a, d       13  truncate nu
     14  v = nu a,  f = nu d                                  15  truncate
     16  v v', v f                                            17  truncate:  C -= v v',  m += v f
 
-as Sherman and Morrison have it: v v' is A^-1 x x' A^-1 / (1 + x' A^-1 x) seen by the arms.  Before the first pull all
-indices are 0, and the argmax draws an arm.  The noise is dealt, so nobody knows it.
+as Sherman and Morrison have it: v v' is A^-1 x x' A^-1 / (1 + x' A^-1 x) seen by the arms.  C and v v' are symmetric,
+and packed where they are opened, dealt or truncated.  Before the first pull all indices are 0, and the argmax draws an
+arm.  The noise is dealt, so nobody knows it.
 """
 
 from __future__ import annotations
@@ -134,14 +135,16 @@ def _square_roots(session: Session, state: HiddenState, ranges: HiddenRanges) ->
 def _learn(session: Session, state: HiddenState, o: Share, selectable: Share, ranges: HiddenRanges) -> Rounds[None]:
     """Rounds 11 to 17."""
     arms, values = len(ranges.arms), ranges.value_bits
-    gram, means = (part.times(ranges.ratios, bits=COEFFICIENT_BITS) for part in (state.gram, state.estimates))
-    others = ops.stack([part.integers() for part in (selectable, means, state.means)])
-    picked = yield from ops.matmul(session, ops.concat([gram.integers(), others]), o)
-    reward = picked[arms + 2].at_scale(ranges.scales.reward) + _noise(session, ranges)
+    table = ops.pack(ops.concat([state.gram.integers(), state.estimates.integers().reshape(1, arms)]))
+    picked, others = yield from together(
+        ops.einsum(session, "sym:ij,j->i", table, o.times(ranges.ratios, bits=COEFFICIENT_BITS).integers()),
+        ops.matmul(session, ops.stack([selectable.integers(), state.means.integers()]), o),
+    )
+    reward = others[1].at_scale(ranges.scales.reward) + _noise(session, ranges)
     state.total = state.total + reward
 
-    e = picked[arms].at_scale(ranges.step_scale) + 1.0  # beta^2 e + 1: the same words
-    surprise = _surprise(picked[arms + 1].at_scale(means.scale), reward, ranges)
+    e = others[0].at_scale(ranges.step_scale) + 1.0  # beta^2 e + 1: the same words
+    surprise = _surprise(picked[arms].at_scale(values + COEFFICIENT_BITS), reward, ranges)
     column, surprise, nu = yield from together(
         ops.truncate(session, picked[:arms], COEFFICIENT_BITS),
         ops.truncate(session, surprise, surprise.scale - values),
@@ -150,15 +153,10 @@ def _learn(session: Session, state: HiddenState, o: Share, selectable: Share, ra
     both = ops.concat([column, surprise.integers().reshape(1)])
     both = yield from ops.product(session, nu.integers(), both)
     both = yield from ops.truncate(session, both, STATE_BITS - ranges.shift)
-    change = yield from ops.outer(session, both[:arms], both)
-
-    i, j = np.triu_indices(arms)  # C stays symmetric: each pair is rounded once
-    flat = yield from ops.truncate(session, ops.concat([change[i, j], change[:, arms]]), STATE_BITS)
-    half, gain = flat[: i.size], flat[i.size :]
-    places = np.empty((arms, arms), np.intp)
-    places[i, j] = places[j, i] = np.arange(i.size)
-    state.gram = state.gram - half[places].at_scale(STATE_BITS)
-    state.estimates = state.estimates + gain.at_scale(values)
+    change = ops.bordered((yield from ops.outer_square(session, both)))
+    change = ops.unpack((yield from ops.truncate(session, change, STATE_BITS)), arms)
+    state.gram = state.gram - change[:arms].at_scale(STATE_BITS)
+    state.estimates = state.estimates + change[arms].at_scale(values)
 
 
 def _surprise(expected: Share, reward: Share, ranges: HiddenRanges) -> Share:

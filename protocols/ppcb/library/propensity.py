@@ -8,6 +8,7 @@ probability eps, and tell nobody anything.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -39,6 +40,11 @@ def exact(ties: np.ndarray, eps: float, arms: int) -> np.ndarray:
     return eps / arms + np.where(ties > 0, (1.0 - eps) / np.maximum(ties, 1), 0.0)
 
 
+def last_bit(settings: Settings) -> Settings:
+    """Settings by which scores that are not equal are never drawn among: then ties can be counted."""
+    return replace(settings, tie_bits=0)
+
+
 def check_revealable(settings: Settings) -> None:
     """ConfigError where no number of ties says how likely an arm was."""
     if settings.policy is not Policy.EPSILON_GREEDY:
@@ -46,7 +52,7 @@ def check_revealable(settings: Settings) -> None:
             f"{settings.policy.value} ranks arms by noise and roundings: only bounds of a propensity are known; leave "
             "out reveal_propensity, or use policy 'epsilon-greedy'"
         )
-    if not settings.raw_scores_fit:
+    if not last_bit(settings).raw_scores_fit:
         raise ConfigError(
             "these ranges make a decision round its scores by coins, so that only bounds of a propensity are known: "
             "leave out reveal_propensity, or declare fewer steps, a smaller bound or a larger ridge"

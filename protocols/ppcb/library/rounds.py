@@ -91,6 +91,7 @@ def choose(
     """[one-hot of the chosen arm] of each context, told to the puller.
 
     arms: the number by which the puller knows each row.  eligible: rows that may be chosen.
+    propensity: with settings of the `last_bit`, which tell scores apart as `ties_of_pulled` does.
     Cost:  as `decide`, and a hop to the puller; with propensity 6 rounds more.
     """
     deciding = decide(session, state, x, settings, eligible=eligible)

@@ -32,6 +32,7 @@ from .arguments import ArgumentError, check_arms
 from .decisions import Holdings
 from .journal import Journal, Told
 from .place import Hosting, InOneProcess
+from .propensity import last_bit
 from .rounds import Hear, Say, choose, learn_from, payer_client, puller_client
 from .saved import save_parts
 
@@ -61,7 +62,7 @@ class Service:
         self._settings, self.hosting, self._journals = settings, hosting, dict(journals or {})
         session = hosting.session({}, 0 if held is None else held.calls)
         self.held = held or Holdings.start(session, settings, most_unpaid)
-        self._coins: list[tuple[int, tuple[Any, ...]]] = []
+        self._coins: list[tuple[int, tuple[Any, ...], Settings]] = []
         _note(session, "settings", sorted(settings.as_json().items()), self.held.most_unpaid)
 
     @property
@@ -78,7 +79,7 @@ class Service:
         self, rows: np.ndarray, eligible: np.ndarray | None, *, propensity: bool
     ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
         """Numbers of the decisions; arms, and with `propensity` ties, where the puller is here."""
-        held, settings = self.held, self.settings
+        held, settings = self.held, last_bit(self.settings) if propensity else self.settings
         pairs = len(held.arms) * (len(held.arms) - 1) // 2
         if len(rows) > (most := max(1, _COMPARISONS // (pairs * len(self.hosting.hosted)))):
             raise ArgumentError(
@@ -103,7 +104,7 @@ class Service:
         with self._journaled():
             o = session.run(labelled(session, "predict", program))
         if isinstance(self.hosting, InOneProcess) and isinstance(self.hosting.dealer, MeteredDealer):
-            self._coins.append((held.calls, tuple(self.hosting.dealer.coin_items)))
+            self._coins.append((held.calls, tuple(self.hosting.dealer.coin_items), settings))
         arms, ties = heard[0] if heard else (None, None)
         held.keep(numbers, x.words, o.words, arms)
         return numbers, arms, ties
@@ -173,8 +174,8 @@ class Service:
             raise ConfigError("the coins are the dealer's secret: make the bandit with a seed to replay them")
         return (
             choice
-            for call, items in list(self._coins)
-            for choice in choices(dealer.coin_key, items, range(call, call + 1))
+            for call, items, settings in list(self._coins)
+            for choice in choices(dealer.coin_key, items, range(call, call + 1), settings)
         )
 
     def _journaled(self) -> AbstractContextManager[None]:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from bandits.samba.coins import OrderCoins, PointCoins, derived
 from bandits.samba.rewards import reward
 
 from ...published.drive import Play, Watch
+from ...published.kept import Home
 from ...published.participant import Cast, Published
 from ...published.sealing import fresh_key
 from ...run.folder import Keep
@@ -39,7 +39,6 @@ def cast_of(
 ) -> Cast:
     """To each its own.  hosts: the owners of each process."""
     common, key, seeds = {"arms": len(run.means), "bits": bits}, fresh_key().hex(), run.seeds
-    home = None if keep is None else {"folder": str(keep.folder.resolve()), "run": run.run, "every": keep.every}
     inputs: dict[str, dict[str, Any]] = {
         CONTROLLER: {
             **common, "seed": seeds.order.hex(), "hosts": [[rows.start, rows.stop] for rows in hosts], "start": start,
@@ -48,6 +47,7 @@ def cast_of(
         CUSTOMER: {**common, "spec": asdict(run.spec), "budget": run.budget, "insecure": insecure},
     }  # fmt: skip
     for rows in hosts:
+        home = None if keep is None else Home(home_of(keep.folder, rows), run.run, max(1, keep.every)).as_json()
         inputs[owners_name(rows)] = {
             **common, "rows": [rows.start, rows.stop], "key": key, "common": seeds.common.hex(), "masks": masks.hex(),
             "rewards": seeds.rewards.hex(), "keep": home, "means": [run.means[i] for i in rows],
@@ -76,9 +76,8 @@ def play_of(
         return comparator(PointCoins(seed("seed")), seed("key"), bits, make=make, seen=seen)
     if node == 2:
         return data_customer(Spec(**given["spec"]), given["budget"], bits, insecure=given["insecure"])
-    rows, paid, means, keeper = range(*given["rows"]), seed("rewards"), given["means"], None
-    if (keep := given["keep"]) is not None:
-        keeper = OwnersKept(home_of(Path(keep["folder"]), rows), keep["run"], keep["every"])
+    rows, paid, means = range(*given["rows"]), seed("rewards"), given["means"]
+    keeper = None if (home := Home.from_json(given["keep"])) is None else OwnersKept(home)
     starts = [int.from_bytes(bytes.fromhex(each), "little") for each in given["noise"]]
     return owners(
         rows, arms, OwnerCoins(seed("common"), seed("masks"), arms), seed("key"),

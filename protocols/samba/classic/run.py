@@ -175,7 +175,7 @@ def play_classic(
         this, start = this.resumed(keep.folder, hosts, seeded=seed is not None)
         seeds = this.seeds
     elif keep is not None:
-        this.begin(keep)
+        this = this.begin(keep)
     cast = cast_of(this, hosts, masks=masks, bits=bits, insecure=insecure, start=start, keep=keep)
     if processes:
         with nullcontext() if keep is None else put_back(keep.folder, OF_LAUNCHER, say):

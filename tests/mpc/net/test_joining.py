@@ -258,14 +258,14 @@ def test_a_caller_at_another_s_door_and_one_without_a_key() -> None:
 
 
 def test_a_number_claimed_twice_is_refused_to_the_second(monkeypatch: pytest.MonkeyPatch) -> None:
-    claimed, refusal = threading.Event(), joining._refusal
+    claimed, answer = threading.Event(), joining._ByKeys.answer
 
-    def proved(*given: Any) -> str:
-        why = refusal(*given)
+    def proved(*given: Any, **named: Any) -> str:
+        why = answer(*given, **named)
         claimed.set()
         return why
 
-    monkeypatch.setattr(joining, "_refusal", proved)
+    monkeypatch.setattr(joining._ByKeys, "answer", proved)
     listeners = [listen() for _ in range(3)]
     addresses = [sock.getsockname() for sock in listeners]
     results: list = []
@@ -484,7 +484,6 @@ def test_a_party_that_is_frozen_keeps_nobody_from_the_others() -> None:
 
     def frozen() -> None:
         for _, sock in joining.calls(0, listeners[0], KEYS[0], [1, 2], time.monotonic() + 30):
-            joining.welcome(0, sock)
             freezes.set()
             assert over.wait(30)
             sock.close()
@@ -558,13 +557,13 @@ def test_who_has_met_one_that_still_awaits_another_is_not_in_its_first_round(mon
         TcpClient.join(node, addresses, keys=KEYS[node], timeout=30.0).close()
         assert late, "the first one went on alone"
 
-    def proved(caller: int, *given: Any) -> str:
-        times.append(caller)
+    def proved(door: Any, greeting: Any, *, awaited: bool) -> str:
+        times.append(greeting.claims)
         if times.count(2) == 2:  # client 2 is known to both parties
             waits.set()
-        return refusal(caller, *given)
+        return answer(door, greeting, awaited=awaited)
 
-    refusal = joining._refusal
-    monkeypatch.setattr(joining, "_refusal", proved)
+    answer = joining._ByKeys.answer
+    monkeypatch.setattr(joining._ByKeys, "answer", proved)
     parties = [joins(node, addresses, clients=2, listener=listeners[node], timeout=30.0) for node in (0, 1)]
     assert [each.error for each in side_by_side(*parties, lambda: client(2), lambda: client(3))] == [None] * 4

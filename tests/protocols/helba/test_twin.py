@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from bandits.helba import HELBA, Batches, Constants, Problem, fresh, play, toy
+from mpc.bilinear import TRIANGLE, Bilinear
+from mpc.correlations import LineMask, ProductMask, SignTables, SquareMask, layout
 from mpc.rounds import Input, Request, Reveal
 from protocols.bench.helba_agreement import Make, Size, measure
 from protocols.helba.program import ROUNDS_TO_ARM, USER
@@ -110,6 +113,18 @@ def test_a_step_draws_the_same_whether_it_runs_beside_the_last_update_or_behind_
 
 def test_material_of_the_toy_is_small() -> None:
     assert rehearse(Encrypted(Settings(Constants()), 2)).plan.step_bytes < 146_000
+
+
+@pytest.mark.parametrize("batches", Batches)
+def test_what_is_symmetric_is_opened_dealt_and_truncated_packed(batches: Batches) -> None:
+    """A of d (d + 1) / 2 words and w in one product, u u' and u (r - <x, w>) in another."""
+    settings = Settings(Constants(dim=12), 3, 20, batches)
+    items, words = rehearse(Encrypted(settings, 2)).turn, 12 * 13 // 2 + 12
+    copies = [item.x for item in items if isinstance(item, ProductMask) and item.op == Bilinear("sym:cij,kj->cki")]
+    assert copies == {PUBLIC: [(1, words)] * 2, Batches.HIDDEN: [(2, words)], Batches.NONE: [(1, words)]}[batches]
+    assert SquareMask((13,), TRIANGLE) in items
+    fields = [field for item in items if not isinstance(item, (SignTables, LineMask)) for field in layout(item).free]
+    assert max(math.prod(field.shape) for field in fields) <= 2 * words
 
 
 def test_of_near_ties_the_twin_follows_the_run_and_of_nothing_else() -> None:

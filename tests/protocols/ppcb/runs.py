@@ -123,7 +123,7 @@ def clients_of(world: clients.World) -> dict[str, ClientProgram]:
     desk = MemoryDesk(World())
     return {
         PULLER: clients.puller(world.settings, len(world), desk),
-        PAYER: clients.payer(world.outcomes, world.settings, desk),
+        PAYER: clients.payer(world.outcomes, world.settings, len(world), desk),
     }
 
 
@@ -142,14 +142,14 @@ def finished(
 
 
 def shortfalls(simulation: Simulation, policy: LinearBandit | None = None) -> np.ndarray:
-    """By how much each pulled arm's score fell short of the best, by a policy in the clear that follows the run.
+    """By how much each pulled arm's rank fell short of the best, by a policy in the clear that follows the run.
 
     The policy learns what the run learned, so a difference at one step is not carried on; (decisions, R, B).  Where
     the coins say to explore, the arm must be theirs, and the shortfall is 0.
     """
     given, world, short = simulation.settings, simulation.world, []
     policy = twin_of(given) if policy is None else policy
-    coins = choices(simulation.dealer.coin_key, simulation.dealer.coin_items, range(simulation.done))
+    coins = choices(simulation.dealer.coin_key, simulation.dealer.coin_items, range(simulation.done), given)
     for done, choice in enumerate(coins):
         arms = world.arms[done]
         assert ((arms >= 0) & (arms < given.arms)).all(), "no arm has such a number"
@@ -157,8 +157,9 @@ def shortfalls(simulation: Simulation, policy: LinearBandit | None = None) -> np
         explores = np.broadcast_to(choice.explore, arms.shape)
         order = np.broadcast_to(choice.order, scores.shape)
         assert (arms == order.argmax(axis=-1))[explores].all(), "an exploring step pulled another arm than its coins'"
-        chosen = np.take_along_axis(scores, arms[..., None], axis=-1)[..., 0]
-        short.append(np.where(explores, 0.0, scores.max(axis=-1) - chosen))
+        ranks = choice.ranks(scores)
+        chosen = np.take_along_axis(ranks, arms[..., None], axis=-1)[..., 0]
+        short.append(np.where(explores, 0.0, ranks.max(axis=-1) - chosen))
         if (paid := done - given.delay) >= 0:
             policy.update(world.contexts[paid], world.arms[paid], world.rewards[paid])
     return np.stack(short)
@@ -221,7 +222,7 @@ class Parts:
 
     def choice(self, block: int) -> Choice:
         """The coins of the decision that was made in this block."""
-        return next(choices(self.dealer.coin_key, self.dealer.coin_items, range(block, block + 1)))
+        return next(choices(self.dealer.coin_key, self.dealer.coin_items, range(block, block + 1), self.given))
 
     @staticmethod
     def _paid(rewards: Share) -> Rounds[Share]:

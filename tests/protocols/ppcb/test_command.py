@@ -232,7 +232,7 @@ def test_a_table_of_ones_own_is_learned_from(here: Path, capsys: Output) -> None
     [
         ("--owners 8,0", {"rounds_per_step": 12.0, "first_difference": None}),
         ("--owners 0,5,3 --parties 3 --reward-range -1,1", {"parties": 3, "first_difference": None}),
-        ("--batch 5", {"rounds_per_step": 31 / 5, "client_hops_per_step": 2 / 5}),
+        ("--batch 5", {"rounds_per_step": 25 / 5, "client_hops_per_step": 2 / 5}),
         ("--delay 2 --argmax tournament", {"rounds_per_step": 11.0}),
         ("--policy thompson --eps 0", {"rounds_per_step": 21.0, "eta_per_step": None, "eps": 0.0}),
         ("--newton 2", {"rounds_per_step": 21.0}),

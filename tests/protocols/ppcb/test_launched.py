@@ -214,7 +214,7 @@ def test_a_payer_whose_puller_left_says_so(tmp_path: Path) -> None:
     pipe.write_bytes(b"")
     desk = FileDesk(start=0, kept=None, keeps=None, notes=None, pipe=pipe, others=[(2, PULLER)], timeout=20.0)
     with pytest.raises(MaskedError, match="puller"):
-        next(payer(np.zeros((3, 1, 1, 4)), given, desk))
+        next(payer(np.zeros((3, 1, 1, 4)), given, 3, desk))
 
 
 def test_a_payer_that_never_answers_is_named_within_the_timeout(tmp_path: Path, capsys: Output) -> None:

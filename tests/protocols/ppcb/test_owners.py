@@ -13,6 +13,7 @@ from bandits.environments import Environment
 from mpc import RangeError
 from protocols.ppcb.clients import payer
 from protocols.ppcb.player import feature_blocks
+from protocols.ppcb.report import text
 from protocols.ppcb.settings import Policy, Settings, Variant
 from protocols.run.desk import MemoryDesk, World
 
@@ -49,6 +50,7 @@ def test_a_party_without_features_computes_in_a_process_of_its_own(variant: Vari
     given = settings(owners=2, widths=(8, 0), variant=variant)
     run = launch(given, 2, 5, tmp_path)
     assert run.differences == () and len(run.arms) == 5
+    assert "each had its own features, if any, as input" in text(run)
 
 
 @pytest.mark.parametrize("spread", [(-1.0, 1.0), (0.0, 40.0), (-7.0, -3.0), (0.0, 0.25)], ids=str)
@@ -110,6 +112,6 @@ def test_a_reward_outside_the_declared_range_is_refused_before_the_run_and_by_th
     with pytest.raises(RangeError, match=r"a reward is -1, declared is 0 to 1: scale rewards, or declare more"):
         played(settings(), 2, 3, Environment("given", ENVIRONMENT.contexts, -np.ones((400, 4)), drawn=False))
     for wrong in (1.5, math.nan):
-        client = payer(np.full((1, 3, 1, 4), wrong), settings(), MemoryDesk(World()))
+        client = payer(np.full((1, 3, 1, 4), wrong), settings(), 1, MemoryDesk(World()))
         with pytest.raises(RangeError, match=r"declared is 0 to 1"):
             next(client)

@@ -16,6 +16,7 @@ from bandits.environments import Episode, unit_rows
 from bandits.linear import LinearBandit
 from mpc import ConfigError, RangeError, Session
 from mpc.errors import MaskedError
+from mpc.ops import Keys
 from offline import InsecureSeededDealer
 from protocols.ppcb.clients import World
 from protocols.ppcb.player import Owners, feature_blocks, share_contexts, split
@@ -47,6 +48,8 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"eps": math.nan}, r"probability in \[0, 1\], not nan"),
     ({"eps": 1e-15}, "finer than the dealer's coins: use 0, or at least"),
     ({"steps": 0}, "at least 1 step, not 0"),
+    ({"tie_bits": -1}, "tie_bits lie between 0, for equal scores only, and 40, not -1"),
+    ({"tie_bits": 41}, "tie_bits lie between 0, for equal scores only, and 40, not 41"),
     ({"delay": -1}, "delay -1, .* counts from 0"),
     ({"refresh": -2}, "refresh -2 .* counts from 0"),
     ({"newton": -1}, "newton -1 are counts from 0"),
@@ -114,7 +117,7 @@ def anything(draw: st.DrawFn) -> Settings:
             division=draw(st.sampled_from(Division)), newton=draw(st.none() | st.just(0)),
             argmax=draw(st.sampled_from(Argmax)), truncation=draw(st.sampled_from(Truncation)),
             variant=draw(st.sampled_from(Variant)), refresh=draw(st.integers(0, 9)),
-            steps=draw(st.integers(1, 4000)),
+            steps=draw(st.integers(1, 4000)), tie_bits=draw(st.integers(0, 12)),
         )  # fmt: skip
     except RangeError:
         assume(False)
@@ -130,12 +133,32 @@ def test_settings_ignore_what_later_versions_add() -> None:
     assert Settings.from_json({**settings().as_json(), "something": 1}) == settings()
 
 
+@pytest.mark.parametrize(
+    ("changes", "unit"),
+    [
+        ({}, 2.0**-8 / 4),
+        ({"reward_range": (-100.0, 28.0)}, 128 * 2.0**-8 / 4),
+        ({"reward_range": (0.0, 0.3)}, 0.25 * 2.0**-8 / 4),
+        ({"tie_bits": 3, "state_bits": 26}, 2.0**-3 / 4),
+        ({"tie_bits": 40}, 0.0),
+        ({"tie_bits": 0}, 0.0),
+    ],
+    ids=str,
+)
+def test_the_draw_among_close_scores_is_a_part_of_the_rewards_range(changes: dict[str, Any], unit: float) -> None:
+    """A place in its order, of three or four arms; of two a place is twice as much, and the whole the same."""
+    given = settings(**changes)
+    assert given.draw_unit(4) == given.draw_unit(3) == unit and given.draw_unit(2) == 2 * unit
+
+
 @over(anything())
 def test_every_word_that_settings_allow_has_room(given: Settings) -> None:
     """The largest prediction, reciprocal and key of any settings that are accepted stay in their rings."""
     score = math.sqrt(given.steps) * given.norm / (2 * math.sqrt(given.ridge))
     assert 2.0**given.value_bits >= 2 * score
-    assert given.score_bits + max(1, (given.arms - 1).bit_length()) + 2 + (given.eps > 0) <= 64
+    assert Keys(given.arms, given.score_bits, given.eps, given.blur).width <= 64
+    drawn = 2.0**given.blur if given.blur else 0.0
+    assert 2 * score * 2.0**given.score_scale + drawn <= 2.0 ** (given.score_bits - 1)
     if given.variant is Variant.PUBLISHED:
         return
     assert given.upper >= 1 + given.norm**2 / given.ridge

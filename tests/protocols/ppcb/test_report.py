@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 
 from bandits.environments import Episode
 from mpc import RangeError
+from mpc.bilinear import Bilinear
 from mpc.correlations import ProductMask, SquareMask
-from mpc.ring import Bilinear
 from protocols.ppcb.report import reward_curve, text
 from protocols.ppcb.run import Difference, Run, baselines_of
 from protocols.run import picture

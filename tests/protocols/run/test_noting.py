@@ -11,7 +11,6 @@ import pytest
 
 from mpc.client import ClientProgram, Receive
 from mpc.errors import PeerLost
-from mpc.launch import Place
 from mpc.net.joining import listen
 from mpc.net.tcp import Tcp, TcpClient
 from mpc.rounds import Reveal, Rounds
@@ -61,29 +60,32 @@ class Posters(Parties):
 
 
 def played(
-    keep: Path, monkeypatch: pytest.MonkeyPatch, *, timeout: float, over: threading.Event, draws: bool = False
+    keep: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    timeout: float,
+    over: threading.Event,
+    source: Callable[[], Nothing] = Nothing,
 ) -> tuple[list[BaseException | None], list[int | str]]:
     """Two parties and the clerk, each in a thread: what each ended with; when notes were flushed and word was given.
 
-    over: set when both parties have ended.
+    over: set when both parties have ended.  source: makes a party's.
     """
     program, said, ended = Posting(), list[int | str](), list[int]()
     monkeypatch.setattr("os.fdatasync", lambda file: said.append("flushed"))
     run = begin(program, keep, material=False)
-    task = Task(kind_of(program), program.public(), run, 0, EVERY, keep, timeout, draws=draws)
-    listeners, here = [listen() for _ in range(2)], threading.local()
+    task = Task(kind_of(program), program.public(), run, 0, EVERY, keep, timeout, draws=False)
+    listeners = [listen() for _ in range(2)]
     addresses = [sock.getsockname() for sock in listeners]
 
-    def joined(*_: Any, **__: Any) -> Tcp:
-        return Tcp.join(
-            here.node, addresses, keys=KEYS[here.node], clients=1, listener=listeners[here.node], timeout=timeout,
-            starting=30,
-        )  # fmt: skip
-
     def party(node: int) -> None:
-        here.node = node
+        def joined() -> Tcp:
+            return Tcp.join(
+                node, addresses, keys=KEYS[node], clients=1, listener=listeners[node], timeout=timeout, starting=30
+            )
+
         try:
-            role_process.computing_party(program, task, keep.parent, Place(node, 2, "tcp"), None, clients=1)
+            role_process.computing_party(program, task, keep.parent, node, source(), {}, joined)
         finally:
             ended.append(node)
             if len(ended) == 2:
@@ -95,7 +97,6 @@ def played(
         monkeypatch.setattr(link, "say_noted", lambda done: (said.append(done), word(done)))
         role_process.client(program, task, keep.parent, program.roles[0], 2, link)
 
-    monkeypatch.setattr(role_process, "join", joined)
     outcomes = side_by_side(lambda: party(0), lambda: party(1), clerk)
     return [outcome.error for outcome in outcomes], said
 
@@ -128,7 +129,6 @@ def test_a_source_s_word_goes_to_the_peers(tmp_path: Path, monkeypatch: pytest.M
             self.waiting = lambda _: None
             sources.append(self)
 
-    monkeypatch.setattr(role_process, "source_for", lambda *_, **__: Beside())
-    errors, _ = played(tmp_path / "keep", monkeypatch, timeout=30, over=threading.Event(), draws=True)
+    errors, _ = played(tmp_path / "keep", monkeypatch, timeout=30, over=threading.Event(), source=Beside)
     assert errors == [None] * 3
     assert {getattr(source.waiting, "__func__", None) for source in sources} == {Tcp.say_waiting}

@@ -15,19 +15,19 @@ pytest.importorskip("seal", reason="the extra 'ckks' is not installed")
 from bandits.helba import Constants, Problem, toy
 from mpc.errors import ConfigError, Desync, MaskedError, PeerLost, RangeError
 from mpc.net.channel import Channel
-from protocols.helba.ckks import scheme as door
 from protocols.helba.ckks.messages import Frames, Kind, Role
 from protocols.helba.ckks.run import play_ckks
-from protocols.helba.ckks.scheme import LEAST, Scheme, Vault
 from protocols.helba.ckks.server import server
 from protocols.helba.ckks.settings import Settings
 from protocols.helba.ckks.user import fresh_scale, key_owner, user
+from protocols.published import ckks as door
+from protocols.published.ckks import LEAST, Scheme, Vault
 from protocols.published.drive import Play, Receive, Send, in_one_process, over_links
 
 from ...harness import Output, masked, refused
 
 SMALL = Scheme.of(1 << 13, 2, 128)
-SETTINGS = Settings(Constants(), 2, 1, SMALL)
+SETTINGS = Settings(Constants(), 2, 1, scheme=SMALL)
 PROBLEM = toy(SETTINGS.constants, 1, 1)
 FRAMES = Frames(SETTINGS.digest)
 MISTAKES = [
@@ -43,7 +43,7 @@ MISTAKES = [
     ("--steps 0", "at least 1 of each"),
     ("--norm nan", "norm must be positive"),
     ("--batches hidden", "--batches hidden is of --mode mpc"),
-    ("--resume", "--resume is of --mode mpc: keys are never written"),
+    ("--resume", "there is no checkpoint in"),
 ]
 
 
@@ -52,6 +52,11 @@ def test_mistakes(words: str, said: str, tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.chdir(tmp_path)
     refused(masked(capsys, f"run helba --mode ckks {words}"), said)
     assert not (tmp_path / "runs").exists()
+
+
+def test_no_time_at_all_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output) -> None:
+    monkeypatch.chdir(tmp_path)
+    refused(masked(capsys, "launch helba --mode ckks --timeout 0"), "a timeout is a positive number of seconds, not 0")
 
 
 def test_without_seal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output) -> None:
@@ -207,7 +212,7 @@ def test_an_owner_of_no_key_leaves_all_waiting() -> None:
 
 
 def test_other_settings_are_refused() -> None:
-    other = Frames(Settings(Constants(), 2, 2, SMALL).digest)
+    other = Frames(Settings(Constants(), 2, 2, scheme=SMALL).digest)
     with pytest.raises(ConfigError, match="user plays with other settings"):
         FRAMES.unpack(other.pack(Kind.LEARN), Role.USER, Kind.LEARN)
     with pytest.raises(ConfigError, match="user sent LEARN of step 2 at step 1"):

@@ -12,7 +12,7 @@ from mpc.prg import Prg
 from protocols.helba.ckks.layout import Layout, Plan
 from protocols.helba.ckks.messages import Role
 from protocols.helba.ckks.refresh import BITS, Mask, moved, refreshed
-from protocols.helba.ckks.scheme import LEAST, Cloud, Scheme, Vault, level_of
+from protocols.published.ckks import LEAST, Cloud, Scheme, Vault, level_of
 
 SCHEME = Scheme.of(1 << 13, 2, 128)
 LAYOUT = Layout(2, 2, SCHEME.slots)
@@ -46,6 +46,19 @@ def test_a_refresh_is_as_exact_as_a_fresh_ciphertext(both: tuple[Vault, Cloud]) 
         assert level_of(back) == level and back.scale() == SCALE
         off = np.abs(vault.decrypt(back) - m)
         assert off[LAYOUT.kept].max() < 1e-8 and off.max() < 2e-6
+
+
+def test_a_rounded_refresh_is_masked_alike_and_coarser(both: tuple[Vault, Cloud]) -> None:
+    """The user sends no rest: 5e-7 of what it was, in the slots that are kept; what it was sent is no different."""
+    vault, cloud = both
+    m = numbers(LAYOUT.kept)
+    exact, coarse = (Mask(SCHEME, prg(), LAYOUT.kept) for _ in range(2))
+    assert (exact.high == coarse.high).all() and (exact.low == coarse.low).all()
+    y = coarse.onto(cloud, vault.encrypt(m, SCALE, LEAST))
+    (fresh,) = refreshed(vault, SCHEME, y, SCHEME.top, LAYOUT.kept, rounded=True)
+    back = coarse.off(cloud, fresh, rounded=True)
+    assert level_of(back) == SCHEME.top and back.scale() == SCALE
+    assert np.abs(vault.decrypt(back) - m)[LAYOUT.kept].max() < 2e-6
 
 
 def test_every_slot_is_masked_and_those_of_users_by_32_bits(both: tuple[Vault, Cloud]) -> None:
@@ -92,7 +105,7 @@ def test_numbers_are_placed_anew(plan: Plan, both: tuple[Vault, Cloud]) -> None:
 
 def test_with_one_prime_nothing_leaves(both: tuple[Vault, Cloud]) -> None:
     vault, _ = both
-    low = SCHEME.evaluator.mod_switch_to_next(vault.encrypt(numbers(LAYOUT.kept), SCALE, LEAST))
+    low = SCHEME.evaluator.mod_switch_to_next(vault.encrypt(numbers(LAYOUT.kept), 2.0**30, LEAST))
     with pytest.raises(Desync, match="server sent a ciphertext with one prime left, whose mask wraps"):
         SCHEME.load(low.to_string(), Role.SERVER)
 

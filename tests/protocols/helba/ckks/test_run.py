@@ -12,14 +12,19 @@ import pytest
 pytest.importorskip("seal", reason="the extra 'ckks' is not installed")
 
 from bandits.helba import Constants, fresh, toy
+from bandits.helba.approximate import inverse, root, towards_sign
+from mpc.errors import ConfigError
 from protocols.bench.helba_ciphertexts import Looking
 from protocols.helba.ckks.cast import ROLES, cast_of
 from protocols.helba.ckks.messages import Role
 from protocols.helba.ckks.refresh import DISTANCE
 from protocols.helba.ckks.run import CkksRun, play_ckks, report
-from protocols.helba.ckks.scheme import Scheme, Vault
 from protocols.helba.ckks.settings import Settings
+from protocols.published.ckks import Scheme, Vault
+from protocols.published.kept import forget, stopped
 from protocols.published.participant import input_path
+from protocols.run.folder import Keep
+from protocols.run.stopping import Stopped
 
 from ...harness import Output, document
 
@@ -30,7 +35,7 @@ STEPS = 12
 @pytest.fixture(scope="module")
 def played() -> tuple[CkksRun, Looking]:
     """The trace alone ends batches, so a broken test shows."""
-    settings = Settings(Constants(growth=None), 2, STEPS, SMALL)
+    settings = Settings(Constants(growth=None), 2, STEPS, scheme=SMALL)
     problem = fresh(settings.constants, STEPS, 4)
     looking: list[Looking] = []
 
@@ -76,13 +81,13 @@ def test_the_document_and_the_ledger(played: tuple[CkksRun, Looking], tmp_path: 
 @pytest.mark.parametrize(("dim", "arms", "steps"), [(3, 3, 3), (1, 1, 2)])
 def test_other_sizes(dim: int, arms: int, steps: int) -> None:
     """Three arms of three dimensions: a tournament with a gap, and blocks that are not full; and no choice at all."""
-    settings = Settings(Constants(dim=dim, growth=1.0), arms, steps, SMALL)
+    settings = Settings(Constants(dim=dim, growth=1.0), arms, steps, scheme=SMALL)
     run = play_ckks(settings, fresh(settings.constants, steps, 2, arms=arms))
     assert run.first_difference is None and run.ends_equal
 
 
 def test_three_processes_give_what_one_gives() -> None:
-    settings = Settings(Constants(), 2, 2, SMALL)
+    settings = Settings(Constants(), 2, 2, scheme=SMALL)
     problem = toy(settings.constants, 2, 1)
     run = play_ckks(settings, problem, processes=True)
     assert run.first_difference is None and run.ends_equal and run.ends is not None and run.ends.all()
@@ -90,8 +95,34 @@ def test_three_processes_give_what_one_gives() -> None:
     assert {entry.role for entry in run.ledger} == {role.value for role in ROLES}
 
 
+def test_a_run_that_was_stopped_goes_on_with_new_keys(tmp_path: Path) -> None:
+    """The trace ends some batches: the last end's regression and the sums of the batch that goes on come back."""
+    settings = Settings(Constants(growth=None), 2, 5, scheme=SMALL)
+    problem = fresh(settings.constants, 5, 4)
+
+    def interrupted(done: int) -> None:
+        if done == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(Stopped) as caught, stopped(Keep(tmp_path), [tmp_path / "server", tmp_path / "user"]):
+        play_ckks(settings, problem, watch=interrupted, keep=Keep(tmp_path))
+    assert caught.value.done == 2  # the user's third step was still under way
+    with pytest.raises(ConfigError, match="holds a run that was not finished"):
+        play_ckks(settings, problem, keep=Keep(tmp_path))
+    with pytest.raises(ConfigError, match="the checkpoint is of a run with other inputs"):
+        play_ckks(settings, fresh(settings.constants, 5, 5), keep=Keep(tmp_path, resume=True))
+    run = play_ckks(settings, problem, keep=Keep(tmp_path, resume=True))
+    assert run.start == 2 and run.first_difference is None and run.ends_equal
+    assert run.ends is not None and run.ends[:2].any() and not run.ends.all()
+    assert run.server.masked == run.outcomes[Role.USER].masked > 0
+    rows = {(entry.role, entry.what): entry.count for entry in run.ledger}
+    assert rows["user", "arm, and how near to the best each arm is"] == 5
+    forget(tmp_path, [tmp_path / "server", tmp_path / "user"])
+    assert not list(tmp_path.rglob("*"))
+
+
 def test_features_and_rewards_reach_the_users_process_alone(tmp_path: Path) -> None:
-    settings = Settings(Constants(), 2, 2, SMALL)
+    settings = Settings(Constants(), 2, 2, scheme=SMALL)
     problem = toy(settings.constants, 2, 1)
     cast_of(settings, problem).write(tmp_path)
     texts = {role: input_path(tmp_path, role.value).read_text() for role in ROLES}
@@ -112,25 +143,49 @@ def test_a_key_is_in_no_text_and_no_pickle() -> None:
         vault.__reduce__()
 
 
+def scaled_sign(x: np.ndarray, factors: list[float]) -> np.ndarray:
+    """f(s x), one after the other."""
+    for s in factors:
+        x = towards_sign(s * x, 1)
+    return x
+
+
 @pytest.mark.parametrize("t", [1, 10, 130])
-def test_counts_are_enough_and_not_one_more(t: int) -> None:
-    """The bounds that they are chosen by, tried out on their worst inputs."""
+def test_signs_are_driven_far_enough_and_not_further(t: int) -> None:
+    """The bounds that iterations are chosen by, tried out on all inputs."""
+    settings = Settings(Constants())
+    eps, apart = settings.precision(t), np.linspace(0, 1, 5000)
+    far, near = np.geomspace(eps, 1, 2000), np.linspace(0, eps, 2000)
+    found = settings.comparison_factors(t, tested=False)
+    assert scaled_sign(far, found).min() >= 1 - 2 * eps > scaled_sign(far, found[:-1]).min()
+    assert (np.diff(scaled_sign(near, found)) > 0).all() and scaled_sign(far, found).min() > 0
+    test = 1 / (4 * t * settings.trace)
+    found = settings.comparison_factors(t, tested=True)
+    traces = np.geomspace(test, 1, 2000)
+    assert scaled_sign(traces, found).min() >= 0.1 and scaled_sign(far, found).min() >= 1 - 2 * eps
+    assert min(scaled_sign(traces, found[:-1]).min() - 0.1, scaled_sign(far, found[:-1]).min() - 1 + 2 * eps) < 0
+    assert (apart * (1 - scaled_sign(apart, settings.maximum_factors(t))) / 2).max() <= eps
+
+
+@pytest.mark.parametrize("t", [1, 10, 130])
+def test_roots_and_inverses_are_near_enough_in_half_the_iterations(t: int) -> None:
     settings, start = Settings(Constants()), max(1, t - 3)
     low, high = settings.root_range(start)
-    z = np.geomspace(low, high, 50)
-    from bandits.helba.approximate import inverse, root, towards_sign
-
-    count = settings.root_count(t, start)
-    assert np.abs(root(z, low, high, count) - np.sqrt(z)).max() <= 1.01 / (100 * t)
-    assert np.abs(root(z, low, high, count - 1) - np.sqrt(z)).max() > 1 / (100 * t)
-    eps = settings.precision(t)
-    count = settings.comparison_count(t, tested=False)
-    assert towards_sign(np.array(eps), count) >= 1 - 2 * eps > towards_sign(np.array(eps), count - 1)
-    apart = np.linspace(0, 1, 2000)
-    maximum = settings.maximum_count(t)
-    assert (apart * (1 - towards_sign(apart, maximum)) / 2).max() <= eps
+    found = settings.root_factors(t, start)
+    z = np.geomspace(low, high, 1000)
+    q, v = z / high, z / high - 1
+    for s in found:
+        u = s * s * (1 + v) - 1
+        q, v = q * s * (1 - u / 2), u * u * (u - 3) / 4
+    assert np.abs(q * np.sqrt(high) - np.sqrt(z)).max() <= 1.01 / (100 * t)
+    plain = next(count for count in range(50) if np.abs(root(z, low, high, count) - np.sqrt(z)).max() <= 1 / (100 * t))
+    assert len(found) <= 0.7 * plain
     if start > 1:
         bound, dim = settings.inverse_bound(start), 2
         worst = np.eye(dim) * [1.0, bound]
-        off = np.linalg.norm(inverse(worst, bound, settings.inverse_count(start)) - np.linalg.inv(worst), 2)
-        assert off <= settings.constants.eps(start) / 2
+        x = np.eye(dim) / bound
+        factors, eps = settings.inverse_factors(start), settings.constants.eps(start)
+        for s in factors:
+            x = s * x @ (2 * np.eye(dim) - s * worst @ x)
+        assert np.linalg.norm(x - np.linalg.inv(worst), 2) <= eps / 2
+        assert np.linalg.norm(inverse(worst, bound, len(factors) + 2) - np.linalg.inv(worst), 2) > eps / 2

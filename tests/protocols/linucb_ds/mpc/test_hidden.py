@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
 from bandits.coins import Noise
 from bandits.linear_problem import LinearProblem
+from mpc.bilinear import TRIANGLE, Bilinear
+from mpc.correlations import ProductMask, SquareMask, TruncationMask, layout
 from protocols.linucb_ds.mpc.run import nearest, pulled
 from protocols.linucb_ds.mpc.settings import Settings
 
@@ -79,6 +83,17 @@ def test_the_precision_is_worth_stating() -> None:
     """Small beside what indices differ by, and not much larger than what is seen."""
     run = followed(normal(3, 15), 60)
     assert 1e-8 < run.error < run.run.settings.ranges.precision < 1e-3
+
+
+def test_what_is_symmetric_is_opened_dealt_and_truncated_packed() -> None:
+    """C of K (K + 1) / 2 words and m in one product, v v' and v f in another, and what is truncated of that."""
+    problem, arms = normal(3, 15), 15
+    items = simulation_of(problem, Settings.of(problem, 5, hide=True), parties=2, seed=1).rehearsed.turn
+    words = arms * (arms + 1) // 2 + arms
+    assert ProductMask(Bilinear("sym:ij,j->i"), (words,), (arms,)) in items
+    assert SquareMask((arms + 1,), TRIANGLE) in items and TruncationMask((words,), 30) in items
+    products = [layout(item) for item in items if isinstance(item, (ProductMask, SquareMask, TruncationMask))]
+    assert max(math.prod(field.shape) for one in products for field in one.free + one.dealt) <= words + 1
 
 
 def test_first_arms_are_uniform() -> None:

@@ -79,10 +79,11 @@ def test_no_more_is_learned_than_the_ranges_hold_for() -> None:
     expected = taught(X[[0, 1, 2, 0, 1, 2]], arms, np.array([1.0, 0.0, 1.0, 0.0, 0.0, 1.0]))
     assert np.abs(regressions(bandit) - expected).max() < CLOSE
     assert 0 <= bandit.predict(X[5]).arm < 4
-    many = made(n_arms=100, bound=0.03)
+    wide: dict[str, Any] = {"n_arms": 100, "bound": 0.1, "reward_range": (-1000.0, 1000.0)}
+    many = made(**wide)
     bits = many.settings.state_bits
-    many.extend(10**7)
-    assert many.settings.state_bits >= bits > made(n_arms=100, bound=0.03, steps=10**7).settings.state_bits
+    many.extend(10**5)
+    assert many.settings.state_bits >= bits > made(**wide, steps=10**5).settings.state_bits
 
 
 def test_a_bandit_at_the_end_of_what_is_possible_says_so() -> None:

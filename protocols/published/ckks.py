@@ -40,8 +40,8 @@ def require_package() -> None:
 class Scheme:
     """degree: N.  products: how many, one after the other, between two refreshes.  security: bits, by SEAL's own guard.
 
-    prime: bits of each prime but the last, which serves for keys alone and has `special`; smaller ones where the degree
-    has no room for those.
+    prime: bits of each prime that a product loses.  low: of the two that are left when a ciphertext leaves, which hold
+    a number and its mask.  special: of the last, which serves for keys alone.
     """
 
     degree: int = 1 << 14
@@ -49,6 +49,7 @@ class Scheme:
     security: int = 128
     prime: int = 58
     special: int = 60
+    low: int = 58
 
     def __post_init__(self) -> None:
         if self.security not in (128, 192, 256):
@@ -58,14 +59,9 @@ class Scheme:
 
     @classmethod
     def of(cls, degree: int, products: int, security: int) -> Scheme:
-        """With primes as large as serve, or as small as do."""
+        """With primes as large as serve, or as small as do: roundings stay far below those of a mask."""
         usual = cls(degree, products, security)
-        return usual if degree > 1 << 13 else cls(degree, products, security, 40, 58)
-
-    @property
-    def precise(self) -> bool:
-        """Whether roundings of a product are far below those of a mask."""
-        return self.prime >= 54
+        return usual if degree > 1 << 13 else cls(degree, products, security, prime=46, special=48, low=39)
 
     @property
     def slots(self) -> int:
@@ -80,7 +76,11 @@ class Scheme:
     @cached_property
     def bits(self) -> int:
         """Of all primes."""
-        return self.top * self.prime + self.special
+        return sum(self._chain)
+
+    @property
+    def _chain(self) -> list[int]:
+        return [self.low] * LEAST + [self.prime] * self.products + [self.special]
 
     @cached_property
     def context(self) -> Any:
@@ -90,8 +90,7 @@ class Scheme:
         try:
             parameters = seal.EncryptionParameters(seal.scheme_type.ckks)
             parameters.set_poly_modulus_degree(self.degree)
-            chain = [self.prime] * self.top + [self.special]
-            parameters.set_coeff_modulus(seal.CoeffModulus.Create(self.degree, chain))
+            parameters.set_coeff_modulus(seal.CoeffModulus.Create(self.degree, self._chain))
             context = seal.SEALContext(parameters, True, guard)
             allowed, said = seal.CoeffModulus.MaxBitCount(self.degree, guard), context.parameter_error_message()
             refused = not context.parameters_set()
@@ -270,9 +269,7 @@ class Cloud:
 
     def _settled(self, raw: Ciphertext) -> Ciphertext:
         """Rescaled first, relinearising has a prime less to go through; the rounding is then 100 times larger."""
-        if self.scheme.precise:
-            return self._do.relinearize(self._do.rescale_to_next(raw), self._relin)
-        return self._do.rescale_to_next(self._do.relinearize(raw, self._relin))
+        return self._do.relinearize(self._do.rescale_to_next(raw), self._relin)
 
     def _declared(self, a: Ciphertext, scale: float) -> Ciphertext:
         declared = seal.Ciphertext(a)

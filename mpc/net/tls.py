@@ -1,0 +1,426 @@
+"""A mesh between machines: mutual TLS 1.3.  Knows certificates, addresses and deadlines; no shares.
+
+Who dials whom: a node calls all parties with lower numbers and is called by those with higher ones.  Clients have the
+highest numbers and do not listen, so they may sit behind NAT.  Each node has the certificates of its peers, and trusts
+these alone, each in its own place: an answerer lets in whoever of them shows the certificate of the number it claims.
+
+Rounds, their deadlines and last words are those of `mesh`, over sockets that encrypt: see `TlsSocket`.  Bytes that
+a record brought beyond what was asked for are in no poll, hence `unread`; nothing else of that page differs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import select
+import socket
+import ssl
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ..errors import ConfigError, PeerLost
+from . import hello
+from .certificates import Certificate, fingerprint
+from .frames import HEADER_BYTES, WORDS_LIMIT, Kind, Nodes, pack, unpack
+from .hello import Hello, Public
+from .joining import Address, Greeting, exactly, meet_by
+from .mesh import ClientMesh, PartyMesh
+from .transport import DEFAULT_TIMEOUT, Stamp, check_timeout
+
+_VERSION = 1
+_START = Stamp(0, bytes(8), "joining")
+_ATTEMPT = 20.0  # seconds that one call may take
+_PAUSE, _LONGEST_PAUSE = 0.05, 1.0  # between two calls
+_REMIND = 5.0  # seconds after which it is said again who is missing
+_IDLE, _PROBE, _PROBES = 60, 15, 4  # seconds: keep-alive, well below the four minutes after which routers forget a link
+_REFUSED = 1000  # lines; of more that are refused nothing is said
+_QUEUE = 64  # callers that the kernel keeps
+
+Log = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Peer:
+    """Another node.  address: where it listens; None of one that calls."""
+
+    certificate: Certificate
+    address: Address | None = None
+
+
+@dataclass(frozen=True)
+class Member:
+    """A node of a session between machines, and all that it knows of the others.
+
+    key_file, certificate_file: its own, in PEM.  peers: by number.  names: of all nodes.  public: what all must agree
+    on.
+    """
+
+    node: int
+    parties: int
+    names: tuple[str, ...]
+    session: str
+    certificate: Certificate
+    certificate_file: Path
+    key_file: Path = field(repr=False)
+    peers: Mapping[int, Peer]
+    public: Public = field(default_factory=dict, repr=False)
+
+    @property
+    def called(self) -> list[int]:
+        """Whom it calls: all parties before it."""
+        return [p for p in range(self.parties) if p < self.node]
+
+    @property
+    def awaited(self) -> list[int]:
+        """Who calls it."""
+        return [] if self.node >= self.parties else [q for q in range(len(self.names)) if q > self.node]
+
+    def check(self) -> None:
+        """ConfigError where a peer is missing, or two nodes have one certificate."""
+        owners = {self.certificate.fingerprint: self.node}
+        for other in (*self.called, *self.awaited):
+            if other not in self.peers:
+                raise ConfigError(f"{self.names[other]} is no peer here: give its certificate")
+            peer = self.peers[other]
+            if other < self.node and peer.address is None:
+                raise ConfigError(f"{self.names[other]} has no address here, and {self.names[self.node]} calls it")
+            if (same := owners.setdefault(peer.certificate.fingerprint, other)) != other:
+                raise ConfigError(f"{self.names[other]} and {self.names[same]} have one certificate: each has its own")
+
+    def hello(self, to: int, echo: str = "") -> Hello:
+        """Its word to another node, with a fresh nonce."""
+        mine, yours = self.certificate.fingerprint, self.peers[to].certificate.fingerprint
+        digest, nonce = hello.digest_of(self.public), secrets.token_hex(32)
+        return Hello(_VERSION, self.node, to, self.session, nonce, echo, mine, yours, digest, self.public)
+
+    def context(self, others: Iterable[int], side: int) -> ssl.SSLContext:
+        """TLS 1.3 with these nodes alone."""
+        context = ssl.SSLContext(side)
+        context.minimum_version = ssl.TLSVersion.TLSv1_3
+        context.check_hostname = False  # a certificate is compared as a whole, by whose it is
+        context.verify_mode = ssl.CERT_REQUIRED
+        context.verify_flags |= ssl.VERIFY_X509_STRICT
+        context.load_cert_chain(self.certificate_file, self.key_file)
+        context.load_verify_locations(cadata="".join(self.peers[other].certificate.pem for other in others))
+        context.sslsocket_class = TlsSocket
+        if side == ssl.PROTOCOL_TLS_SERVER:
+            context.num_tickets = 0  # nobody comes back to a session of TLS
+        return context
+
+
+class TlsSocket(ssl.SSLSocket):
+    """A connection that encrypts, and otherwise behaves as a plain socket does.
+
+    What would wait raises BlockingIOError; a send takes whole lists, and as much as there is room for; to shut down the
+    way out leaves the way in.
+    """
+
+    def send(self, data: Any, flags: int = 0) -> int:
+        """As much as the kernel takes; what it did not take must be the beginning of what is sent next."""
+        view, done = memoryview(data), 0
+        try:
+            while done < len(view):
+                done += super().send(view[done:])
+        except (ssl.SSLWantWriteError, ssl.SSLWantReadError):
+            if not done:
+                raise BlockingIOError from None
+        return done
+
+    def sendmsg(self, buffers: Iterable[Any], *_: Any) -> int:  # type: ignore[override]
+        """All parts, as one."""
+        return self.send(b"".join(buffers))
+
+    def recv(self, buflen: int = 1024, flags: int = 0) -> bytes:
+        """What is there, decrypted."""
+        try:
+            return super().recv(buflen)
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            raise BlockingIOError from None
+
+    def recv_into(self, buffer: Any, nbytes: int | None = None, flags: int = 0) -> int:
+        """The same, into a buffer."""
+        try:
+            return super().recv_into(buffer, nbytes)
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            raise BlockingIOError from None
+
+    def shutdown(self, how: int) -> None:
+        """Of the connection; what still comes is decrypted."""
+        socket.socket.shutdown(self, how)
+
+
+def _unread(sock: socket.socket) -> bool:
+    return isinstance(sock, ssl.SSLSocket) and sock.pending() > 0
+
+
+class Tls(PartyMesh):
+    """A computing party's end."""
+
+    small = 1 << 14  # one record, which the smallest of buffers takes
+
+    @classmethod
+    def join(
+        cls, member: Member, listener: socket.socket, *, timeout: float = DEFAULT_TIMEOUT,
+        starting: float | None = None, log: Log = lambda _: None,
+    ) -> Tls:  # fmt: skip
+        """Meet the other parties and all clients.  timeout: of a round.  starting: until all have met, else as many.
+
+        log: told who is missing, and who was refused and why.
+        """
+        try:
+            peers = _meet(member, listener, timeout, starting, log)
+        finally:
+            listener.close()
+        return cls(member.node, member.parties, peers, timeout, member.names, unread=_unread, stalled=log)
+
+
+class TlsClient(ClientMesh):
+    """A client's end: it calls all parties."""
+
+    @classmethod
+    def join(
+        cls, member: Member, *, timeout: float = DEFAULT_TIMEOUT, starting: float | None = None,
+        log: Log = lambda _: None,
+    ) -> TlsClient:  # fmt: skip
+        """Meet all parties; as a party does."""
+        peers = _meet(member, None, timeout, starting, log)
+        return cls(member.node, member.parties, peers, timeout, member.names, unread=_unread, stalled=log)
+
+
+def listen_on(host: str, port: int) -> socket.socket:
+    """A listening socket at an address of this machine."""
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family, backlog=_QUEUE)
+    except (OSError, OverflowError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise ConfigError(f"cannot listen on {host}:{port}: {why}; choose another address or port") from error
+
+
+def _meet(
+    member: Member, listener: socket.socket | None, timeout: float, starting: float | None, log: Log
+) -> dict[int, socket.socket]:
+    check_timeout(timeout)
+    member.check()
+    seconds = timeout if starting is None else starting
+    check_timeout(seconds)
+    door, deadline = _Door(member, seconds, log), time.monotonic() + seconds
+    to = {other: partial(door.call, other, deadline) for other in member.called}
+    try:
+        return meet_by(door, to, listener, member.awaited, deadline)
+    finally:
+        door.over = True
+
+
+class _Door:
+    """One node's side of all its meetings.  over: nobody is called any more."""
+
+    def __init__(self, member: Member, seconds: float, log: Log) -> None:
+        self.over = False
+        self._member, self._seconds, self._log = member, seconds, log
+        self._nodes = Nodes(member.parties, member.names)
+        self._missing = dict.fromkeys(member.called, "does not answer yet")
+        self._missing |= dict.fromkeys(member.awaited, "has not called")
+        self._of = {member.peers[other].certificate.fingerprint: other for other in member.awaited}
+        self._lets_in = member.context(member.awaited, ssl.PROTOCOL_TLS_SERVER) if member.awaited else None
+        self._calls = {other: member.context([other], ssl.PROTOCOL_TLS_CLIENT) for other in member.called}
+        self._said, self._again, self._count = "", time.monotonic() + _REMIND / 2, 0
+
+    def call(self, other: int, deadline: float) -> socket.socket:
+        """A connection to a node that may not listen yet, and that has proved who it is."""
+        address, pause = self._member.peers[other].address, _PAUSE
+        assert address is not None
+        while True:
+            left = deadline - time.monotonic()
+            try:
+                if left <= 0:
+                    raise TimeoutError
+                raw = socket.create_connection(address, timeout=min(left, _ATTEMPT))
+                sock = self._introduced(raw, other, min(deadline, time.monotonic() + _ATTEMPT))
+                self._missing.pop(other, None)
+                return sock
+            except OSError as error:
+                if left > 0:
+                    self._missing[other] = f"{address[0]}:{address[1]} {_reason(error)}"
+                if self.over or time.monotonic() + pause > deadline:
+                    raise self.overdue({other}, "") from error
+                time.sleep(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE)
+
+    def _introduced(self, raw: socket.socket, other: int, deadline: float) -> socket.socket:
+        """Over a connection to a listener: OSError where it is a stranger, ConfigError where a peer does not agree."""
+        who, sock = self._nodes.name(other), raw
+        try:
+            _prepare(raw)
+            sock = self._calls[other].wrap_socket(raw)
+            self._check_shown(sock, other)
+            own = self._member.hello(other)
+            words = own.pack()
+            sock.sendall(pack(Kind.HELLO, self._member.node, _START, len(words)) + words)
+            header = unpack(exactly(sock, HEADER_BYTES, deadline), other, self._nodes)
+            if header.kind is Kind.ABORT:
+                text = exactly(sock, min(header.length, WORDS_LIMIT), deadline).decode(errors="replace")
+                raise ConfigError(f"{who} turned this process away: {hello.shown(text, quoted=False)}")
+            if header.kind is not Kind.HELLO or header.length > hello.LIMIT:
+                raise ConfigError(f"{who} does not greet: run the same release everywhere")
+            theirs = Hello.unpack(exactly(sock, header.length, deadline))
+            why = hello.judge(own, theirs, who) or hello.disagreement(own, theirs, who)
+            if why or theirs.echo != own.nonce:
+                raise ConfigError(why or f"{who} answers another hello than this one")
+            return sock
+        except BaseException:
+            sock.close()
+            raise
+
+    def _check_shown(self, sock: socket.socket, other: int) -> None:
+        assert isinstance(sock, ssl.SSLSocket)
+        if fingerprint(sock.getpeercert(True) or b"") != self._member.peers[other].certificate.fingerprint:
+            raise ConnectionError(f"shows a certificate that is not {self._nodes.name(other)}'s")
+
+    def greet(self, sock: socket.socket) -> Greeting:
+        """Who called is to show a certificate first."""
+        assert self._lets_in is not None
+        _prepare(sock)
+        return _Caller(self._lets_in, sock, self._of)
+
+    def answer(self, greeting: Greeting, *, awaited: bool) -> str:
+        """Welcome a caller, or say why not.  One of this session that disagrees on what is public ends it for all."""
+        assert isinstance(greeting, _Caller) and greeting.claims is not None and greeting.said is not None
+        caller, who = greeting.claims, self._nodes.name(greeting.claims)
+        own = self._member.hello(caller, echo=greeting.said.nonce)
+        why = hello.judge(own, greeting.said, who)  # one that is there already takes its own place: it began anew
+        words = why.encode()[:WORDS_LIMIT] if why else own.pack()
+        with contextlib.suppress(OSError):
+            greeting.sock.settimeout(_ATTEMPT)
+            greeting.sock.sendall(
+                pack(Kind.ABORT if why else Kind.HELLO, self._member.node, _START, len(words)) + words
+            )
+        if why:
+            self._refuse(greeting.place, why)
+            return why
+        if why := hello.disagreement(own, greeting.said, who):
+            raise ConfigError(f"{why}: agree on one, and start again")
+        self._missing.pop(caller, None)
+        return ""
+
+    def refused(self, greeting: Greeting, why: Exception) -> None:
+        """Say that somebody was turned away, and why."""
+        assert isinstance(greeting, _Caller)
+        self._refuse(greeting.place, _reason(why))
+
+    def _refuse(self, place: str, why: str) -> None:
+        self._count += 1
+        if self._count <= _REFUSED:
+            more = "; of others nothing is said from here on" if self._count == _REFUSED else ""
+            self._log(f"refused {place}: {why}{more}")
+
+    def look(self) -> None:
+        """Say every now and then who is missing."""
+        if time.monotonic() >= self._again:
+            self._again = time.monotonic() + _REMIND
+            self._log(f"waiting for {self._list()}")
+
+    def left(self, node: int, sock: socket.socket) -> bool:
+        """Whether its connection has ended: it may be started again, and all wait for that."""
+        try:
+            if not select.select([sock], [], [], 0.0)[0] or socket.socket.recv(sock, 1, socket.MSG_PEEK):
+                return False
+        except OSError:
+            pass
+        self._missing[node] = "was there, and left again"
+        return True
+
+    def overdue(self, missing: set[int], turned_away: str) -> PeerLost:
+        """All who are missing, and what is known of each."""
+        peer = min([*missing, *self._missing])
+        return PeerLost(f"not all are there after {self._seconds:g} s: {self._list()}{turned_away}", peer=peer)
+
+    def _list(self) -> str:
+        return ", ".join(f"{self._nodes.name(node)} ({why})" for node, why in sorted(self._missing.items()))
+
+
+class _Caller:
+    """One who calls: first a certificate, then a hello."""
+
+    def __init__(self, context: ssl.SSLContext, sock: socket.socket, numbers: Mapping[str, int]) -> None:
+        self.place = _place_of(sock)
+        self.sock: socket.socket = context.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
+        self.claims: int | None = None
+        self.said: Hello | None = None
+        self._numbers, self._raw, self._wanted = numbers, b"", HEADER_BYTES
+
+    def hear(self) -> int | None:
+        """Hear on; nothing is read beyond the hello, and no hello is long."""
+        assert isinstance(self.sock, TlsSocket)
+        if self.claims is None:
+            try:
+                self.sock.do_handshake()
+            except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                raise BlockingIOError from None
+            self.claims = self._numbers.get(fingerprint(self.sock.getpeercert(True) or b""))
+            if self.claims is None:
+                raise ConnectionError("its certificate is nobody's here")
+        while len(self._raw) < self._wanted:
+            more = self.sock.recv(self._wanted - len(self._raw))
+            if not more:
+                raise ConnectionError("it left before it had said who it is")
+            self._raw += more
+            if len(self._raw) == self._wanted == HEADER_BYTES:
+                header = unpack(self._raw, self.claims)
+                if header.kind is not Kind.HELLO or not 0 < header.length <= hello.LIMIT:
+                    raise ConnectionError(f"it begins with no hello of at most {hello.LIMIT:,} bytes")
+                self._wanted += header.length
+        self.said = Hello.unpack(self._raw[HEADER_BYTES:])
+        return self.claims
+
+
+_REASONS: Sequence[tuple[str, str]] = (
+    ("PEER_DID_NOT_RETURN_A_CERTIFICATE", "shows no certificate"),
+    ("CERTIFICATE_VERIFY_FAILED", "shows a certificate that is not of a peer in this place"),
+    ("CERTIFICATE_REQUIRED", "wants this node's certificate"),
+    ("UNKNOWN_CA", "does not trust this node's certificate in this place: send it yours, for 'masked keys trust'"),
+    ("BAD_CERTIFICATE", "refuses this node's certificate"),
+    ("UNSUPPORTED_PROTOCOL", "speaks an older TLS than 1.3"),
+    ("PROTOCOL_VERSION", "speaks an older TLS than 1.3"),
+    ("WRONG_VERSION_NUMBER", "speaks no TLS"),
+    ("HTTP_REQUEST", "speaks plain HTTP, no TLS"),
+    ("UNEXPECTED_EOF", "left in the middle of the handshake"),
+    ("UNEXPECTED_MESSAGE", "says things of TLS out of turn"),
+    ("RECORD_TOO_SMALL", "speaks no TLS"),
+    ("PACKET_LENGTH", "speaks no TLS"),
+)
+
+
+def _reason(error: BaseException) -> str:
+    """Why a meeting came to nothing, in words."""
+    if isinstance(error, ssl.SSLError):
+        said = f"{error.reason or ''} {type(error).__name__}".upper()
+        if isinstance(error, ssl.SSLEOFError):
+            said += " UNEXPECTED_EOF"
+        return next(
+            (words for key, words in _REASONS if key in said), f"does not speak TLS as it should ({error.reason})"
+        )
+    if isinstance(error, TimeoutError):
+        return "did not answer in time"
+    if isinstance(error, OSError) and error.strerror:
+        return f"does not answer ({error.strerror})"
+    return str(error)
+
+
+def _prepare(sock: socket.socket) -> None:
+    """Small messages leave at once, and a link that is idle stays known on its way."""
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    options = {"TCP_KEEPIDLE": _IDLE, "TCP_KEEPINTVL": _PROBE, "TCP_KEEPCNT": _PROBES}
+    for name, value in options.items():
+        if hasattr(socket, name):
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
+def _place_of(sock: socket.socket) -> str:
+    host, port = sock.getpeername()[:2]
+    return f"{host}:{port}"

@@ -1,0 +1,42 @@
+"""`masked doctor --config FILE`: what the links of a session can do, measured by all its roles at once."""
+
+from __future__ import annotations
+
+import json
+from argparse import Namespace
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from ..run.config import load
+from ..run.diagnosis import Finding, diagnosed
+from ..run.member_process import prepared
+from .config import system_of
+
+_ABOUT = """Meet the other roles, each of which runs this command at the same time, and measure every link.
+
+Says of each link whether it will do, and what to do where it will not; and how long a decision will take.
+"""
+
+
+def register(commands: Any, _: Sequence[str]) -> None:
+    """Add `doctor`."""
+    doctor = commands.add_parser("doctor", help="measure the links of a session between machines", description=_ABOUT)
+    doctor.add_argument("--config", type=Path, required=True, help="this role's file")
+    doctor.add_argument("--json", action="store_true", help="print one JSON document instead of a table")
+    doctor.set_defaults(run=_diagnose)
+
+
+def _diagnose(options: Namespace) -> None:
+    config = load(options.config)
+    found, prediction = diagnosed(prepared(config, system_of(config.program)))
+    if options.json:
+        print(json.dumps({"findings": [asdict(each) for each in found], "prediction": prediction}, indent=1))
+    else:
+        print("\n".join([*_table(found), prediction["text"]]))
+
+
+def _table(found: Sequence[Finding]) -> list[str]:
+    width = max(len(each.of) for each in found)
+    return [f"{each.verdict}  {each.of.ljust(width)}  {each.what}" for each in found]

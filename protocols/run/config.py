@@ -1,0 +1,242 @@
+"""A party's file, from TOML: what it says, and all that is wrong with it at once.  Knows names and types; no program.
+
+role, session, program, parties        who this is, in what
+[own]       key, certificate, listen   paths are seen from the file's own folder
+[peers.ROLE]                           certificate, fingerprint, address of one that listens
+[options]                              those of the program, as `masked run PROGRAM` has them
+[data]      file, columns              what this role alone has
+[material]  store, session             of a computing party
+[output]    folder, checkpoint_every
+[timeouts]  start, round               seconds
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mpc.errors import ConfigError
+from mpc.net.certificates import CERTIFICATE_FILE, KEY_FILE
+
+from .exits import say
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+_START, _ROUND = 600.0, 60.0
+
+
+@dataclass(frozen=True)
+class PeerConfig:
+    """Another role.  address: (host, port) of one that listens."""
+
+    certificate: Path
+    fingerprint: str
+    address: tuple[str, int] | None
+
+
+@dataclass(frozen=True)
+class Config:
+    """A party's file."""
+
+    path: Path
+    role: str
+    session: str
+    program: str
+    parties: int
+    key: Path = field(repr=False)
+    certificate: Path
+    listen: tuple[str, int] | None
+    peers: Mapping[str, PeerConfig]
+    options: Mapping[str, Any]
+    data: Path | None
+    columns: tuple[str, ...]
+    store: Path | None
+    material: str
+    folder: Path
+    every: int
+    start: float
+    round: float
+
+    @property
+    def computes(self) -> bool:
+        """Whether this is a computing party."""
+        return self.role in party_names(self.parties)
+
+
+def party_names(parties: int) -> list[str]:
+    """What the computing parties are called."""
+    return [f"party {p}" for p in range(parties)]
+
+
+def load(path: Path) -> Config:
+    """Read and judge a file; ConfigError with every mistake in it, each with its cure."""
+    try:
+        given = tomllib.loads(path.read_text())
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read ({error.strerror}): make it with 'masked config new'") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is no TOML: {error}") from error
+    reader = _Reader(path.absolute().parent)
+    config = _read(path, reader.table(given, ""), reader)
+    reader.check_all_used()
+    if reader.wrong:
+        lines = "".join(f"\n  {line}" for line in reader.wrong)
+        raise ConfigError(f"{path} has {len(reader.wrong)} mistake{'s' * (len(reader.wrong) > 1)}:{lines}")
+    return config
+
+
+def _read(path: Path, top: _Table, reader: _Reader) -> Config:
+    parties = top.whole("parties", least=2)
+    own, data, material = top.table("own"), top.table("data", {}), top.table("material", {})
+    output, timeouts, peers = top.table("output"), top.table("timeouts", {}), top.table("peers")
+    made = Config(
+        path, top.text("role"), top.text("session"), top.text("program"), parties,
+        own.path("key", KEY_FILE), own.path("certificate", CERTIFICATE_FILE), own.address("listen", None),
+        {role: _peer(peers.table(role)) for role in list(peers.left)}, top.table("options", {}).rest(),
+        data.path("file", None), data.texts("columns"), material.path("store", None),
+        material.text("session", "local"), output.path("folder"), output.whole("checkpoint_every", 100, least=1),
+        timeouts.seconds("start", _START), timeouts.seconds("round", _ROUND),
+    )  # fmt: skip
+    names = party_names(parties) if parties <= 1000 else []
+    computes = made.role in names
+    if computes and made.listen is None and top.fits:
+        reader.wrong.append(f'own.listen is missing: {made.role} listens, for example at "0.0.0.0:7700"')
+    if not computes and made.listen is not None:
+        reader.wrong.append(f"own.listen is of computing parties, and {made.role} calls only: leave it out")
+    if computes and made.store is None:
+        reader.wrong.append("material.store is missing: name the folder that was dealt for this party")
+    if made.role in made.peers:
+        reader.wrong.append(f"peers.{made.role!r} is this one itself: leave it out")
+    for name in names:
+        if name != made.role and name not in made.peers:
+            reader.wrong.append(f'[peers."{name}"] is missing')
+        elif name in made.peers and made.peers[name].address is None and _calls(made.role, name, names):
+            reader.wrong.append(f'peers."{name}".address is missing: {made.role or "this one"} calls it')
+    return made
+
+
+def _calls(role: str, other: str, names: list[str]) -> bool:
+    """Clients call all parties, a party those before it."""
+    return role not in names or names.index(other) < names.index(role)
+
+
+def _peer(table: _Table) -> PeerConfig:
+    return PeerConfig(table.path("certificate"), table.text("fingerprint"), table.address("address", None))
+
+
+class _Reader:
+    """Collects what is wrong.  Paths are seen from `home`."""
+
+    def __init__(self, home: Path) -> None:
+        self.home, self.wrong = home, list[str]()
+        self._tables: list[_Table] = []
+
+    def table(self, given: Any, name: str) -> _Table:
+        """A table of the file."""
+        if not isinstance(given, dict):
+            self.wrong.append(f"{name} is a table, [{name}], not {given!r}")
+            given = {}
+        table = _Table(self, name, dict(given))
+        self._tables.append(table)
+        return table
+
+    def check_all_used(self) -> None:
+        """What nobody asked for is a mistake: it may be misspelt."""
+        for table in self._tables:
+            self.wrong += [f"{table.of(key)} is unknown: leave it out, or mend its spelling" for key in table.left]
+
+
+_MISSING: Any = object()
+
+
+class _Table:
+    """One table: what is asked for is taken out; what is left is unknown."""
+
+    def __init__(self, reader: _Reader, name: str, given: dict[str, Any]) -> None:
+        self._reader, self._name, self.left = reader, name, given
+        self.fits = True
+
+    def of(self, key: str) -> str:
+        """A key as it is called in messages."""
+        return f"{self._name}.{key}" if self._name else key
+
+    def table(self, key: str, usual: Any = _MISSING) -> _Table:
+        """A table in this one."""
+        given = self.left.pop(key, usual)
+        if given is _MISSING:
+            self._reader.wrong.append(f"[{self.of(key)}] is missing")
+            given = {}
+        return self._reader.table(given, self.of(key))
+
+    def rest(self) -> dict[str, Any]:
+        """All that is left, which somebody else judges."""
+        rest, self.left = self.left, {}
+        return rest
+
+    def text(self, key: str, usual: Any = _MISSING) -> str:
+        """Text, on one line."""
+        there = key in self.left
+        value = self._taken(key, usual, "")
+        fits = isinstance(value, str) and value.isprintable() and (value != "" or not there)
+        return str(self._judged(key, value, fits, "text on one line", ""))
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        """Several of them."""
+        value = self._taken(key, [], [])
+        fits = isinstance(value, list) and all(isinstance(each, str) for each in value)
+        return tuple(self._judged(key, value, fits, "a list of texts", []))
+
+    def whole(self, key: str, usual: Any = _MISSING, *, least: int) -> int:
+        """A whole number."""
+        value = self._taken(key, usual, least)
+        fits = type(value) is int and value >= least
+        return int(self._judged(key, value, fits, f"a whole number from {least}", least))
+
+    def seconds(self, key: str, usual: float) -> float:
+        """A time to wait."""
+        value = self._taken(key, usual, usual)
+        fits = type(value) in (int, float) and 0 < value < 1e7
+        return float(self._judged(key, value, fits, "a positive number of seconds", usual))
+
+    def path(self, key: str, usual: Any = _MISSING) -> Any:
+        """A path, from the file's own folder on; None where none is given and none is wanted."""
+        value = self._taken(key, usual, "missing")
+        if value is None:
+            return None
+        return self._reader.home / self._judged(key, value, isinstance(value, str) and value != "", "a path", "wrong")
+
+    def address(self, key: str, usual: Any = _MISSING) -> tuple[str, int] | None:
+        """HOST:PORT."""
+        value = self._taken(key, usual, None)
+        if value is None:
+            return None
+        host, _, port = value.rpartition(":") if isinstance(value, str) else ("", "", "")
+        fits = bool(host) and port.isdecimal() and 0 < int(port) < 1 << 16
+        self._judged(key, value, fits, 'HOST:PORT, such as "clinic-b.example:7700"', None)
+        return (host.removeprefix("[").removesuffix("]"), int(port)) if fits else None
+
+    def _taken(self, key: str, usual: Any, where_missing: Any) -> Any:
+        value = self.left.pop(key, usual)
+        if value is _MISSING:
+            self.fits = False
+            self._reader.wrong.append(f"{self.of(key)} is missing")
+            return where_missing
+        return value
+
+    def _judged(self, key: str, value: Any, fits: bool, what: str, instead: Any) -> Any:
+        if not fits:
+            self._reader.wrong.append(f"{self.of(key)} is {what}, not {value!r}")
+            return instead
+        return value
+
+
+def warn(lines: list[str]) -> None:
+    """On stderr."""
+    for line in lines:
+        say(f"warning: {line}")

@@ -1,0 +1,42 @@
+"""Columns of numbers from files of one's own: what is read, and what is refused with its cure."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bandits.csv_table import TableError, read_columns
+
+TEXT = "age,name,weight\n1,2,3.5\n4,5,-6\n"
+
+
+def test_columns_come_by_name_and_in_order(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(TEXT)
+    with gzip.open(tmp_path / "b.csv.gz", "wt") as file:
+        file.write(TEXT)
+    np.save(tmp_path / "c.npy", np.array([[1, 2], [3, 4]], np.int32))
+    assert read_columns(tmp_path / "a.csv", ["weight", "age"]).tolist() == [[3.5, 1.0], [-6.0, 4.0]]
+    assert read_columns(tmp_path / "b.csv.gz").tolist() == [[1.0, 2.0, 3.5], [4.0, 5.0, -6.0]]
+    assert read_columns(tmp_path / "c.npy").tolist() == [[1.0, 2.0], [3.0, 4.0]]
+
+
+def test_what_is_no_table_of_numbers_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(TEXT.replace("-6", "nan"))
+    (tmp_path / "broken.npy").write_bytes(b"PK\x03\x04 no archive")
+    (tmp_path / "text.npy").write_bytes(b"1,2,3")
+    np.save(tmp_path / "flat.npy", np.zeros(3))
+    np.save(tmp_path / "words.npy", np.array([["a"]]))
+    for name, columns, words in (
+        ("none.csv", (), "there is no file"), ("a.csv", ("height",), "no column 'height': it has age, name, weight"),
+        ("a.csv", (), "row 1 of .* holds NaN"), ("broken.npy", (), "damaged or no array"),
+        ("text.npy", (), "damaged or no array"), ("flat.npy", (), "holds no rows of numbers"),
+        ("words.npy", (), "holds no rows of numbers"), ("flat.npy", ("age",), "have no names"),
+    ):  # fmt: skip
+        with pytest.raises(TableError, match=words):
+            read_columns(tmp_path / name, columns)
+    (tmp_path / "a.txt").write_text(TEXT)
+    with pytest.raises(TableError, match="ends in none of"):
+        read_columns(tmp_path / "a.txt")

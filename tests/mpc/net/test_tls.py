@@ -1,0 +1,430 @@
+"""A mesh of TLS: the same results as in memory; strangers of every kind are refused in a line, and the run goes on."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import ssl
+import struct
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from mpc.client import Receive, Send, serve
+from mpc.errors import ConfigError, PeerLost
+from mpc.net import hello, mesh, tls
+from mpc.net.frames import Kind, pack
+from mpc.net.hello import Hello
+from mpc.net.memory import Memory
+from mpc.net.tls import Member, Tls, TlsClient, TlsSocket, listen_on
+from mpc.net.transport import Stamp
+from mpc.rounds import Input, Reveal
+from mpc.session import Session
+from tests.parties.members import impostor, session_of
+from tests.parties.programs import every_operation, large, rounds, seeded
+from tests.parties.threads import Outcome, over_tls, side_by_side, values
+
+
+def test_it_gives_the_shares_of_memory(parties: int) -> None:
+    told = values(over_tls(*session_of(parties), every_operation))
+    alone = every_operation(seeded(Memory(parties)))
+    assert {party: words for part in told for party, words in part["shares"].items()} == alone["shares"]
+    assert all(part["learned"] == alone["learned"] and part["cost"] == alone["cost"] for part in told)
+
+
+def test_large_empty_and_many_messages(parties: int) -> None:
+    assert values(over_tls(*session_of(parties), large)) == [large(seeded(Memory(parties)))] * parties
+
+
+def asked(session: Session) -> Any:
+    def program() -> Any:
+        x = yield Input("customer", (2,), 20)
+        yield Reveal(x + x, to="customer", what="double", why="it asked")
+
+    session.run(program())
+    return session.meter.total.client_hops
+
+
+def customer() -> Any:
+    yield Send([1.5, -2.0], 20)
+    return (yield Receive((2,), 20)).tolist()
+
+
+def test_a_client_calls_all_parties_and_listens_nowhere(parties: int) -> None:
+    members, listeners = session_of(parties, ["customer"])
+    assert members[parties].awaited == [] and members[parties].called == list(range(parties))
+    *hops, told = values(over_tls(members, listeners, asked, clients={"customer": customer}))
+    assert told == [3.0, -4.0] and hops == [2] * parties
+
+
+def test_a_party_that_leaves_or_hangs_is_named(parties: int) -> None:
+    def leaves(session: Session) -> Any:
+        for sock in session.transport._peers.values():  # type: ignore[attr-defined]
+            sock.shutdown(socket.SHUT_RDWR)
+
+    def plays(session: Session) -> Any:
+        session.run(rounds(session, 3))
+
+    last = parties - 1
+    *others, _ = over_tls(*session_of(parties), {**dict.fromkeys(range(last), plays), last: leaves}, timeout=2.0)
+    for outcome in others:
+        assert isinstance(outcome.error, PeerLost) and outcome.error.peer == last, outcome
+
+
+@pytest.mark.parametrize("shape", [(4,), (1 << 17,)], ids=["small", "large"])
+def test_a_round_that_stands_is_said_with_its_place(shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mesh, "_STALLED", 0.2)
+    said, heard = list[str](), threading.Event()
+
+    def log(line: str) -> None:
+        said.append(line)
+        if line.startswith("round 1 has stood"):
+            heard.set()
+
+    def late(session: Session) -> Any:
+        assert heard.wait(30)
+        session.run(rounds(session, 1, shape))
+
+    def plays(session: Session) -> Any:
+        session.run(rounds(session, 1, shape))
+
+    values(over_tls(*session_of(2), {0: plays, 1: late}, log=log))
+    line = next(line for line in said if line.startswith("round 1 has stood for "))
+    assert "rounds:" in line and line.endswith(" bytes between this one and party 1 are due"), line
+
+
+@contextlib.contextmanager
+def waiting(member: Member, listener: socket.socket) -> Iterator[tuple[list[str], list[Outcome]]]:
+    """Party 0, which waits for party 1 while others call; what it said, and what it ended with once all is over."""
+    said: list[str] = []
+    results: list[Outcome] = []
+    joins = lambda: Tls.join(member, listener, timeout=30, log=said.append).close()  # noqa: E731
+    thread = threading.Thread(target=lambda: results.extend(side_by_side(joins)))
+    thread.start()
+    yield said, results
+    thread.join(40)
+
+
+def refusals(said: list[str], count: int = 1) -> list[str]:
+    """Lines on who was refused, once there are as many."""
+    pause = threading.Event()
+    for _ in range(400):
+        if len(found := [line for line in said if line.startswith("refused")]) >= count:
+            return found
+        pause.wait(0.05)
+    raise AssertionError(said)
+
+
+def dialled(
+    member: Member, address: Any, maximum: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3, *, bare: bool = False
+) -> None:
+    """Call as this member does; bare: without its certificate."""
+    context = member.context([0], ssl.PROTOCOL_TLS_CLIENT)
+    if bare:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    if maximum != ssl.TLSVersion.TLSv1_3:
+        context.minimum_version = context.maximum_version = maximum
+    with contextlib.suppress(OSError), context.wrap_socket(socket.create_connection(address)) as sock:
+        sock.settimeout(20)
+        while sock.recv(1 << 12):
+            pass
+
+
+def says(member: Member, address: Any, raw: Callable[[Hello], bytes]) -> None:
+    """Call as this member does, and say something in place of its hello."""
+    context = member.context([0], ssl.PROTOCOL_TLS_CLIENT)
+    with contextlib.suppress(OSError), context.wrap_socket(socket.create_connection(address)) as sock:
+        sock.settimeout(20)
+        sock.sendall(raw(member.hello(0)))
+        while sock.recv(1 << 12):
+            pass
+
+
+def framed(words: bytes, kind: Kind = Kind.HELLO, length: int | None = None) -> bytes:
+    return pack(kind, 1, Stamp(0, bytes(8), "joining"), len(words) if length is None else length) + words
+
+
+def plain(raw: bytes) -> Callable[[Member, Any], None]:
+    def call(_: Member, address: Any) -> None:
+        with contextlib.suppress(OSError), socket.create_connection(address) as sock:
+            sock.sendall(raw)
+            sock.shutdown(socket.SHUT_WR)
+            sock.settimeout(20)
+            while sock.recv(1 << 12):
+                pass
+
+    return call
+
+
+def echoed(_: Member, address: Any) -> None:
+    """Give a listener its own bytes back; of a server that waits there are none, so of a client's beginning."""
+    first, second = socket.create_connection(address), socket.create_connection(address)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    with contextlib.suppress(OSError), first, second:
+        with contextlib.suppress(ssl.SSLWantReadError):
+            context.wrap_bio(incoming, outgoing).do_handshake()
+        first.sendall(outgoing.read())
+        first.settimeout(20)
+        second.sendall(first.recv(1 << 14))
+        second.settimeout(20)
+        second.recv(1 << 14)
+
+
+STRANGERS: dict[str, tuple[Callable[[Member, Any], None], str]] = {
+    "no certificate": (lambda m, a: dialled(m, a, bare=True), "shows no certificate"),
+    "another's certificate": (lambda m, a: dialled(impostor(m, 9), a), "not of a peer in this place"),
+    "the listener's own certificate": (lambda m, a: dialled(impostor(m, 0), a), "not of a peer in this place"),
+    "TLS 1.2": (lambda m, a: dialled(m, a, ssl.TLSVersion.TLSv1_2), "older TLS than 1.3"),
+    "plain TCP": (plain(b"MBnd" + bytes(200)), "no TLS"),
+    "HTTP": (plain(b"GET / HTTP/1.1\r\n\r\n"), "HTTP"),
+    "silence": (plain(b""), "left in the middle"),
+    "its own bytes": (echoed, "says things of TLS out of turn"),
+    "another number": (
+        lambda m, a: says(m, a, lambda own: framed(replace(own, node=2).pack())), "calls itself node 2 and means node 0"
+    ),
+    "for another": (
+        lambda m, a: says(m, a, lambda own: framed(replace(own, to=2).pack())), "calls itself node 1 and means node 2"
+    ),
+    "another session": (
+        lambda m, a: says(m, a, lambda own: framed(replace(own, session="\x1b[2Jlast").pack())), "in session '?[2Jlast'"
+    ),
+    "a hello of another certificate": (
+        lambda m, a: says(m, a, lambda own: framed(replace(own, mine=own.yours).pack())), "another certificate than"
+    ),
+    "a hello of before": (lambda m, a: says(m, a, lambda own: framed(_old(own))), "another certificate than"),
+    "4 GB": (lambda m, a: says(m, a, lambda own: framed(b"", length=1 << 32)), "no hello of at most"),
+    "garbage": (lambda m, a: says(m, a, lambda own: bytes(range(256)) * 40), "no message of this protocol"),
+    "no JSON": (lambda m, a: says(m, a, lambda own: framed(b"[" * 5000)), "no hello of this release"),
+    "not a number": (
+        lambda m, a: says(m, a, lambda own: framed(own.pack().replace(b'"arms": 3', b'"arms": 1e999'))), "no hello"
+    ),
+    "data": (lambda m, a: says(m, a, lambda own: framed(own.pack(), Kind.DATA)), "no hello of at most"),
+}  # fmt: skip
+
+
+def _old(own: Hello) -> bytes:
+    """What somebody recorded of a node that had another key then."""
+    return replace(own, nonce="0" * 64, mine=hello.digest_of({})).pack()
+
+
+@pytest.mark.parametrize(("call", "reason"), STRANGERS.values(), ids=STRANGERS)
+def test_strangers_are_refused_in_a_line_and_the_run_goes_on(
+    call: Callable[[Member, Any], None], reason: str
+) -> None:  # fmt: skip
+    members, listeners = session_of(3)
+    address = listeners[0].getsockname()
+    with waiting(members[0], listeners[0]) as (said, results):
+        call(members[1], address)
+        lines = refusals(said)
+        rest = [lambda p=p: Tls.join(members[p], listeners[p], timeout=30).close() for p in (1, 2)]
+        others = side_by_side(*rest)
+    assert [outcome.error for outcome in (*others, *results)] == [None] * 3
+    assert any(reason in line for line in lines) and lines[0].startswith("refused 127.0.0.1:"), lines
+    assert all(line.isprintable() and len(line) < 300 for line in said)
+
+
+def test_whoever_says_nothing_or_little_keeps_nobody_out() -> None:
+    """100 who say nothing, and some who give a byte now and then: the eldest are turned out, nobody is delayed."""
+    members, listeners = session_of(2)
+    address = listeners[0].getsockname()
+    with waiting(members[0], listeners[0]) as (said, results):
+        strangers = [socket.create_connection(address) for _ in range(100)]
+        for stranger in strangers[::5]:
+            stranger.sendall(b"\x16")
+        joined = side_by_side(lambda: Tls.join(members[1], listeners[1], timeout=30).close())
+        assert len(refusals(said, 36)) >= 36, "64 are heard at once"
+        for stranger in strangers:
+            stranger.close()
+    assert [outcome.error for outcome in (*joined, *results)] == [None, None]
+
+
+def test_a_stranger_on_the_port_before_us_is_passed_over() -> None:
+    """Who listens there shows another certificate, then leaves; the caller says what it saw, and goes on calling."""
+    members, listeners = session_of(2)
+    address = listeners[0].getsockname()
+    listeners[0].close()
+    said: list[str] = []
+    stranger = socket.create_server(address)
+    context = impostor(members[0], 9).context([1], ssl.PROTOCOL_TLS_SERVER)
+
+    def squats() -> None:
+        with stranger, contextlib.suppress(OSError):
+            sock, _ = stranger.accept()
+            with context.wrap_socket(sock, server_side=True) as served:
+                served.recv(1)
+
+    def comes_late() -> None:
+        squats()
+        with contextlib.suppress(ConfigError):
+            threading.Event().wait(0.2)
+        Tls.join(members[0], listen_on(*address), timeout=30).close()
+
+    outcomes = side_by_side(comes_late, lambda: Tls.join(members[1], listeners[1], timeout=30, log=said.append).close())
+    assert [outcome.error for outcome in outcomes] == [None, None]
+
+
+def test_both_hear_on_what_they_disagree_with_both_values() -> None:
+    members, listeners = session_of(2)
+    members[1] = replace(members[1], public={"arms": 4, "eps": 0.1})
+    outcomes = over_tls(members, listeners, lambda session: None)
+    first, second = (str(outcome.error) for outcome in outcomes)
+    assert all(isinstance(outcome.error, ConfigError) for outcome in outcomes)
+    assert "party 1 disagrees on what is public: arms = 4 at party 1, 3 here; eps = 0.1 at party 1, nothing" in first
+    assert "party 0 disagrees on what is public: arms = 3 at party 0, 4 here" in second
+
+
+def test_another_session_is_said_to_who_calls() -> None:
+    members, listeners = session_of(2)
+    other = replace(members[1], session="of last week")
+    with waiting(members[0], listeners[0]) as (said, results):
+        called = side_by_side(lambda: Tls.join(other, listen_on("127.0.0.1", 0), timeout=30))
+        joined = side_by_side(lambda: Tls.join(members[1], listeners[1], timeout=30).close())
+    assert "party 1 is in session 'of last week', this one in 'tests'" in refusals(said)[0]
+    assert isinstance(called[0].error, ConfigError) and "turned this process away" in str(called[0].error)
+    assert joined[0].error is None and results[0].error is None
+
+
+def test_who_is_missing_is_listed() -> None:
+    members, listeners = session_of(3, ["puller"])
+    for sock in (listeners[0], listeners[2]):
+        sock.close()
+    said: list[str] = []
+    with pytest.raises(PeerLost) as raised:
+        Tls.join(members[1], listeners[1], timeout=4.0, log=said.append)
+    text = str(raised.value)
+    assert text.startswith("not all are there after 4 s: party 0 (127.0.0.1:") and raised.value.peer == 0
+    assert text.endswith("does not answer (Connection refused)), party 2 (has not called), puller (has not called)")
+    assert said and said[0].startswith("waiting for party 0 (")
+    with pytest.raises(PeerLost, match=r"not all are there after 0.5 s: party 0 .*, party 1 .*, party 2 "):
+        TlsClient.join(members[3], timeout=0.5)
+
+
+def test_whoever_leaves_before_all_are_there_is_met_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The party that others call ends as soon as party 1 has met it, and is started again while party 1 waits."""
+    members, listeners = session_of(2, ["customer"])
+    first, both_met = threading.Event(), threading.Event()
+    real = tls._Door.answer
+
+    def answer(*given: Any, **named: Any) -> str:
+        why = real(*given, **named)
+        if given[0]._member.node == 1:
+            both_met.set()
+        elif not first.is_set():
+            first.set()
+            raise ConfigError("it ends early")
+        return why
+
+    monkeypatch.setattr(tls._Door, "answer", answer)
+    address = listeners[0].getsockname()
+
+    def party_1() -> Any:
+        with seeded(Tls.join(members[1], listeners[1], timeout=30), roles=("customer",)) as session:
+            return asked(session)
+
+    def others() -> Any:
+        with pytest.raises(ConfigError, match="it ends early"):
+            Tls.join(members[0], listeners[0], timeout=30)
+        return serve(TlsClient.join(members[2], timeout=30), customer())
+
+    def party_0() -> Any:
+        assert both_met.wait(30)
+        with seeded(Tls.join(members[0], listen_on(*address), timeout=30), roles=("customer",)) as session:
+            return asked(session)
+
+    outcomes = side_by_side(party_1, others, party_0)
+    assert [outcome.error for outcome in outcomes] == [None] * 3
+    assert [outcome.value for outcome in outcomes] == [2, [3.0, -4.0], 2]
+
+
+def test_a_client_that_is_started_twice_counts_once() -> None:
+    members, listeners = session_of(2, ["customer"])
+    with waiting(members[0], listeners[0]) as (_, results):
+        context = members[2].context([0], ssl.PROTOCOL_TLS_CLIENT)
+        words = members[2].hello(0).pack()
+        with context.wrap_socket(
+            socket.create_connection(listeners[0].getsockname())
+        ) as sock:  # its machine lost power
+            sock.settimeout(20)
+            sock.sendall(pack(Kind.HELLO, 2, Stamp(0, bytes(8), "joining"), len(words)) + words)
+            assert sock.recv(4) == b"MBnd"
+            joined = side_by_side(
+                lambda: Tls.join(members[1], listeners[1], timeout=30).close(),
+                lambda: TlsClient.join(members[2], timeout=30).close(),
+            )
+    assert [outcome.error for outcome in (*joined, *results)] == [None] * 3
+
+
+def test_a_session_needs_all_its_certificates_each_of_one_node() -> None:
+    members, listeners = session_of(2)
+    with pytest.raises(ConfigError, match="party 1 is no peer here"):
+        Tls.join(replace(members[0], peers={}), listeners[0])
+    twice = {1: replace(members[0].peers[1], certificate=members[0].certificate)}
+    with pytest.raises(ConfigError, match="party 1 and party 0 have one certificate"):
+        Tls.join(replace(members[0], peers=twice), listeners[0])
+    listeners[1].close()
+
+
+def test_a_secret_stays_out_of_what_is_shown() -> None:
+    members, listeners = session_of(2)
+    for sock in listeners:
+        sock.close()
+    assert "key_file" not in repr(members[0])
+
+
+def test_only_records_of_tls_travel_and_shares_do_not() -> None:
+    """What a wire between the two carries: a handshake, then records of application data alone."""
+    members, listeners = session_of(2)
+    real, relay = listeners[0].getsockname(), socket.create_server(("127.0.0.1", 0))
+    seen: list[bytearray] = [bytearray(), bytearray()]
+
+    def pump(source: socket.socket, to: socket.socket, into: bytearray) -> None:
+        with contextlib.suppress(OSError):
+            while more := source.recv(1 << 16):
+                into += more
+                to.sendall(more)
+            to.shutdown(socket.SHUT_WR)
+
+    def relays() -> None:
+        outer, _ = relay.accept()
+        inner = socket.create_connection(real)
+        back = threading.Thread(target=pump, args=(inner, outer, seen[1]), daemon=True)
+        back.start()
+        pump(outer, inner, seen[0])
+        back.join(20)
+
+    threading.Thread(target=relays, daemon=True).start()
+    peer = members[1].peers[0]
+    members[1] = replace(members[1], peers={0: replace(peer, address=relay.getsockname())})
+    values(over_tls(members, listeners, lambda session: session.run(rounds(session, 3))))
+    for raw in map(bytes, seen):
+        kinds, at = [], 0
+        while at + 5 <= len(raw):
+            kind, _, length = struct.unpack_from("!BHH", raw, at)
+            kinds.append(kind)
+            at += 5 + length
+        assert at == len(raw) and set(kinds) <= {20, 22, 23} and kinds.count(22) == 1, kinds
+        assert b"MBnd" not in raw and b"tests" not in raw
+
+
+def test_a_connection_of_tls_does_as_a_plain_one_where_nothing_is_there() -> None:
+    members, listeners = session_of(2)
+    both = threading.Barrier(2, timeout=30)
+
+    def looks(session: Session) -> Any:
+        both.wait()
+        sock = session.transport._peers[1 - session.hosted[0]]  # type: ignore[attr-defined]
+        assert isinstance(sock, TlsSocket)
+        with pytest.raises(BlockingIOError):
+            sock.recv(1)
+        with pytest.raises(BlockingIOError):
+            sock.recv_into(bytearray(1))
+        both.wait()
+        return sock.version()
+
+    assert values(over_tls(members, listeners, looks)) == ["TLSv1.3"] * 2
