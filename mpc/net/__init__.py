@@ -1,7 +1,7 @@
 """Transports: the only place that knows sockets and torch.distributed.
 
 transport        what a session asks of one; memory, tcp, tls, gloo are transports, channel is a link of two
-tcp              what every mesh of sockets is, and that of one machine; tls: that between machines
+mesh             rounds over sockets and their deadlines; tcp: on one machine; tls: between machines
 joining          how nodes meet: calls, greetings, the proofs they exchange
 keys             a key for each two nodes of one machine, and the proof that one has it
 certificates     a node's key and certificate between machines; hello: what two nodes say before their link is up

@@ -102,6 +102,7 @@ def call(
     check_loopback(address)
     if (key := keys.get(other)) is None:
         raise ConfigError(f"{nodes.name(node)} has no key for {nodes.name(other)}: {_SAME_KEY}")
+    met = False
     while True:
         sock = socket.socket(_family(address))
         try:
@@ -115,6 +116,10 @@ def call(
             return sock
         except OSError as error:
             sock.close()
+            met = met or isinstance(error, _NotWelcome)
+            if met and time.monotonic() + 0.05 > deadline:
+                who = nodes.name(other)
+                raise _StillAwaits(f"{who} still waits for others to call: are all started?", peer=other) from error
             if not patient or time.monotonic() + 0.05 > deadline:
                 raise _unanswered(other, address, nodes) from error
             time.sleep(0.02)
@@ -123,27 +128,53 @@ def call(
             raise
 
 
+class _NotWelcome(OSError):
+    """Not yet: one that was called has proved who it is, and waits for others."""
+
+
+class _StillAwaits(PeerLost):
+    """It did so to the end, and is not the one who is missing."""
+
+
 class Calling:
     """Calls to several nodes, side by side, each in a thread of its own."""
 
     def __init__(self, to: Mapping[int, Callable[[], socket.socket]]) -> None:
-        self._left, self._over = set(to), False
+        self._to, self._left, self._over = to, set[int](), False
         self._found: dict[int, socket.socket] = {}
         self._missing: dict[int, PeerLost] = {}
         self._answers: queue.SimpleQueue[tuple[int, socket.socket | BaseException]] = queue.SimpleQueue()
 
-        def one(other: int, call: Callable[[], socket.socket]) -> None:
-            try:
-                sock = call()
-            except BaseException as error:
-                self._answers.put((other, error))
-                return
-            self._answers.put((other, sock))
-            if self._over:
-                sock.close()
+        for other in to:
+            self._begin(other)
 
-        for each in to.items():
-            threading.Thread(target=one, args=each, daemon=True).start()
+    @property
+    def busy(self) -> bool:
+        """Whether somebody has not answered yet."""
+        return bool(self._left)
+
+    def _begin(self, other: int) -> None:
+        self._left.add(other)
+        threading.Thread(target=self._call, args=(other,), daemon=True).start()
+
+    def _call(self, other: int) -> None:
+        try:
+            sock = self._to[other]()
+        except BaseException as error:
+            self._answers.put((other, error))
+            return
+        self._answers.put((other, sock))
+        if self._over:
+            sock.close()
+
+    def look(self, door: Door) -> None:
+        """Raise what is wrong with a call; call those again who have left again."""
+        for other, sock in list(self._found.items()):
+            if door.left(other, sock):
+                sock.close()
+                del self._found[other]
+                self._begin(other)
+        self.check()
 
     def check(self, *, wait: float | None = 0.0) -> None:
         """Raise at once what is wrong with a call, but that nobody answers; wait: seconds for the next to end."""
@@ -164,8 +195,9 @@ class Calling:
         while self._left:
             beside()
             self.check(wait=_LOOK)
-        if self._missing:
-            raise self._missing[min(self._missing)]
+        silent = {node: error for node, error in self._missing.items() if not isinstance(error, _StillAwaits)}
+        if missing := silent or self._missing:
+            raise missing[min(missing)]
         return self._found
 
     def give_up(self) -> None:
@@ -188,7 +220,7 @@ def meet(
     if own is not None:
         check_here(own)
     to = {other: partial(call, node, other, address, keys, deadline, nodes) for other, address in addresses.items()}
-    return meet_by(_ByKeys(node, keys, nodes), to, own, awaited, deadline)
+    return meet_by(_ByKeys(node, keys, nodes, awaited), to, own, awaited, deadline)
 
 
 def take_calls(
@@ -196,7 +228,7 @@ def take_calls(
 ) -> dict[int, socket.socket]:
     """Answer until every node awaited has called; strangers are turned away."""
     check_here(own)
-    return _taken(_ByKeys(node, keys, nodes), own, awaited, deadline)
+    return _taken(_ByKeys(node, keys, nodes, awaited), own, awaited, deadline)
 
 
 def calls(
@@ -236,6 +268,9 @@ class Door(Protocol):
     def look(self) -> None:
         """Done every now and then."""
 
+    def left(self, node: int, sock: socket.socket) -> bool:
+        """Whether one that was met has left before all were there, and is to be met again."""
+
     def overdue(self, missing: set[int], turned_away: str) -> PeerLost:
         """What it means that time is over."""
 
@@ -246,10 +281,19 @@ def meet_by(
 ) -> dict[int, socket.socket]:  # fmt: skip
     """The same, by any way to prove who one is.  to: calls, each of which gives a connection to one that is met."""
     found, calling = dict[int, socket.socket](), Calling(to)
+
+    def look() -> bool:
+        calling.look(door)
+        return calling.busy
+
+    def seen() -> None:
+        calling.look(door)
+        door.look()
+
     try:
         if own is not None:
-            found |= _taken(door, own, awaited, deadline, calling.check)
-        return found | calling.answered(door.look)
+            found |= _taken(door, own, awaited, deadline, look)
+        return found | calling.answered(seen)
     except BaseException:
         calling.give_up()
         for sock in found.values():
@@ -258,7 +302,7 @@ def meet_by(
 
 
 def _taken(
-    door: Door, own: socket.socket, awaited: Iterable[int], deadline: float, beside: Callable[[], None] = lambda: None
+    door: Door, own: socket.socket, awaited: Iterable[int], deadline: float, beside: Callable[[], object] = lambda: None
 ) -> dict[int, socket.socket]:
     found: dict[int, socket.socket] = {}
     try:
@@ -272,31 +316,46 @@ def _taken(
 
 
 def let_in(
-    door: Door, own: socket.socket, awaited: Iterable[int], deadline: float, beside: Callable[[], None] = lambda: None
+    door: Door, own: socket.socket, awaited: Iterable[int], deadline: float, beside: Callable[[], object] = lambda: None
 ) -> Iterator[tuple[int, socket.socket]]:
-    """Those awaited, each as it calls and proves who it is.  beside: done every now and then."""
-    missing, turned_away = set(awaited), ""
+    """Those awaited, each as it calls and proves who it is; once more, where it left before all were there.
+
+    beside: done every now and then; as long as it gives true, there is more to wait for than callers.
+    """
+    missing, met, turned_away = set(awaited), dict[int, socket.socket](), ""
     own.setblocking(False)
     with _Callers(door, own) as callers:
-        while missing:
-            beside()
+        while (busy := beside()) or missing:
             door.look()
+            for caller in [caller for caller, sock in met.items() if door.left(caller, sock)]:
+                met.pop(caller).close()
+                missing.add(caller)
             if (left := deadline - time.monotonic()) <= 0:
+                if not missing and busy:
+                    return
                 raise door.overdue(missing, turned_away)
             for greeting, caller in callers.proved(min(left, _LOOK)):
                 if why := door.answer(greeting, awaited=caller in missing):
                     turned_away = f" (turned away: {why})"
                     greeting.sock.close()
-                else:
-                    missing.discard(caller)
-                    yield caller, greeting.sock
+                    continue
+                if caller in met:
+                    met.pop(caller).close()
+                missing.discard(caller)
+                met[caller] = greeting.sock
+                yield caller, greeting.sock
 
 
 class _ByKeys:
-    """A door of this machine: each two nodes have a key."""
+    """A door of this machine: each two nodes have a key.
 
-    def __init__(self, node: int, keys: Keys, nodes: Nodes) -> None:
+    together: none of these is welcome before all of them have called; who goes on to the first round would miss there
+    whom this node still awaits.
+    """
+
+    def __init__(self, node: int, keys: Keys, nodes: Nodes, together: Iterable[int] = ()) -> None:
         self._node, self._keys, self._nodes = node, keys, nodes
+        self._together, self._proved = set(together), list[socket.socket]()
         self._unproved: set[int] = set()  # who callers said they were, and left
 
     def greet(self, sock: socket.socket) -> _Caller:
@@ -308,10 +367,17 @@ class _ByKeys:
     def answer(self, greeting: Greeting, *, awaited: bool) -> str:
         """The last word of a meeting."""
         assert greeting.claims is not None
-        why = "" if awaited else _refusal(greeting.claims, self._nodes)
-        with contextlib.suppress(OSError):
-            greeting.sock.sendall(_turn_away(self._node, why) if why else _hello(self._node, b""))
-        return why
+        if not awaited:
+            why = _refusal(greeting.claims, self._nodes)
+            with contextlib.suppress(OSError):
+                greeting.sock.sendall(_turn_away(self._node, why))
+            return why
+        self._together.discard(greeting.claims)
+        self._proved.append(greeting.sock)
+        while self._proved and not self._together:
+            with contextlib.suppress(OSError):  # it has left again: the first message to it says so
+                self._proved.pop().sendall(_hello(self._node, b""))
+        return ""
 
     def refused(self, greeting: Greeting, why: Exception) -> None:
         """To be remembered, where it said a number."""
@@ -320,6 +386,10 @@ class _ByKeys:
 
     def look(self) -> None:
         """Nothing is said of those who are missing before time is over."""
+
+    def left(self, node: int, sock: socket.socket) -> bool:
+        """Who leaves ends a launch."""
+        return False
 
     def overdue(self, missing: set[int], turned_away: str) -> PeerLost:
         """The first of them is named."""
@@ -488,7 +558,10 @@ def _introduce(sock: socket.socket, node: int, other: int, key: bytes, deadline:
     if not hmac.compare_digest(proof, meeting.answers()):
         raise ConfigError(f"whoever answers as {who} did not prove it: {_SAME_KEY}")
     sock.sendall(_hello(node, meeting.calls()))
-    _answer(sock, other, 0, deadline, nodes)
+    try:
+        _answer(sock, other, 0, deadline, nodes)
+    except OSError as error:
+        raise _NotWelcome from error
 
 
 def _answer(

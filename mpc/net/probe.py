@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from .tcp import Mesh
+from .mesh import Mesh
 from .transport import Stamp
 
 _TRIES = 11

@@ -4,7 +4,7 @@ Who dials whom: a node calls all parties with lower numbers and is called by tho
 highest numbers and do not listen, so they may sit behind NAT.  Each node has the certificates of its peers, and trusts
 these alone, each in its own place: an answerer lets in whoever of them shows the certificate of the number it claims.
 
-Rounds, their deadlines and last words are those of `tcp.Mesh`, over sockets that encrypt: see `TlsSocket`.  Bytes that
+Rounds, their deadlines and last words are those of `mesh`, over sockets that encrypt: see `TlsSocket`.  Bytes that
 a record brought beyond what was asked for are in no poll, hence `unread`; nothing else of that page differs.
 """
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import secrets
+import select
 import socket
 import ssl
 import time
@@ -27,7 +28,7 @@ from .certificates import Certificate, fingerprint
 from .frames import HEADER_BYTES, WORDS_LIMIT, Kind, Nodes, pack, unpack
 from .hello import Hello, Public
 from .joining import Address, Greeting, exactly, meet_by
-from .tcp import ClientMesh, PartyMesh
+from .mesh import ClientMesh, PartyMesh
 from .transport import DEFAULT_TIMEOUT, Stamp, check_timeout
 
 _VERSION = 1
@@ -291,7 +292,7 @@ class _Door:
         assert isinstance(greeting, _Caller) and greeting.claims is not None and greeting.said is not None
         caller, who = greeting.claims, self._nodes.name(greeting.claims)
         own = self._member.hello(caller, echo=greeting.said.nonce)
-        why = hello.judge(own, greeting.said, who) or ("" if awaited else f"{who} has joined already")
+        why = hello.judge(own, greeting.said, who)  # one that is there already takes its own place: it began anew
         words = why.encode()[:WORDS_LIMIT] if why else own.pack()
         with contextlib.suppress(OSError):
             greeting.sock.settimeout(_ATTEMPT)
@@ -322,6 +323,16 @@ class _Door:
         if time.monotonic() >= self._again:
             self._again = time.monotonic() + _REMIND
             self._log(f"waiting for {self._list()}")
+
+    def left(self, node: int, sock: socket.socket) -> bool:
+        """Whether its connection has ended: it may be started again, and all wait for that."""
+        try:
+            if not select.select([sock], [], [], 0.0)[0] or socket.socket.recv(sock, 1, socket.MSG_PEEK):
+                return False
+        except OSError:
+            pass
+        self._missing[node] = "was there, and left again"
+        return True
 
     def overdue(self, missing: set[int], turned_away: str) -> PeerLost:
         """All who are missing, and what is known of each."""

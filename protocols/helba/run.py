@@ -15,7 +15,7 @@ from mpc.share import Share
 
 from ..run.program import Arrays, Counted, Desk, Ended, Facts, Program, Role
 from .beside import Beside
-from .clients import check, user
+from .clients import check_all, user
 from .program import USER, State, decide, pay, update_items
 from .settings import Batches, Settings
 
@@ -34,8 +34,7 @@ class Encrypted(Program["Run"]):
         super().__init__(parties, settings.steps)
         self.settings, self.seed, self.data, self._problem = settings, seed, data, problem
         if problem is not None:
-            for at in range(settings.steps):
-                check(problem.features[at], problem.rewards[at], settings.constants, at)
+            check_all(problem, settings.constants)
 
     @property
     def problem(self) -> Problem:

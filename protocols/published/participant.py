@@ -16,6 +16,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Generic
@@ -27,8 +28,10 @@ from mpc.net.frames import Nodes
 from mpc.net.joining import meet
 from mpc.scratch import scratch_folder
 
+from ..run.exits import say
+from ..run.folder import OF_LAUNCHER, Keep
 from ..run.progress import StepLines
-from ..run.tagged_file import write
+from ..run.tagged_file import put_back, write
 from .drive import Play, Spent, Times, Watch, in_one_process, over_links
 from .outcome import O
 
@@ -84,11 +87,15 @@ def _outcome_path(folder: Path, name: str) -> Path:
 
 
 def launched(
-    system: Published[O], cast: Cast, *, watch: Watch | None, timeout: float
+    system: Published[O], cast: Cast, *, watch: Watch | None, timeout: float, keep: Keep | None = None
 ) -> tuple[dict[str, O], dict[str, Times]]:  # fmt: skip
-    """Play a run in a process for each participant: what each ends with, and its seconds."""
+    """Play a run in a process for each participant: what each ends with, and its seconds.
+
+    keep: what the launcher wrote there is put back where the folder was removed meanwhile.
+    """
     names = list(cast.inputs)
-    with scratch_folder() as folder:
+    lasting = nullcontext() if keep is None else put_back(keep.folder, OF_LAUNCHER, say)
+    with scratch_folder() as folder, lasting:
         cast.write(folder)
         command = own_command("protocols.published.participant", system.where, str(folder))
         launch(

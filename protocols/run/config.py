@@ -181,8 +181,9 @@ class _Table:
 
     def text(self, key: str, usual: Any = _MISSING) -> str:
         """Text, on one line."""
+        there = key in self.left
         value = self._taken(key, usual, "")
-        fits = isinstance(value, str) and value != "" and value.isprintable()
+        fits = isinstance(value, str) and value.isprintable() and (value != "" or not there)
         return str(self._judged(key, value, fits, "text on one line", ""))
 
     def texts(self, key: str) -> tuple[str, ...]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,16 +15,14 @@ from mpc.net.transport import DEFAULT_TIMEOUT
 
 from ...published import kept
 from ...published.ckks import Vault
-from ...published.drive import STEPS, Times, Watch, in_one_process
+from ...published.drive import STEPS, Times, Watch
 from ...published.outcome import whole_ledger
-from ...published.participant import launched
-from ...run.exits import say
-from ...run.folder import OF_LAUNCHER, Keep
+from ...published.participant import launched, played_here
+from ...run.folder import Keep
 from ...run.program import fingerprint
 from ...run.report import Report, learned, ledger_json
-from ...run.tagged_file import put_back
 from ..beside import Beside, facts, picture, said
-from ..clients import check
+from ..clients import check_all
 from .cast import KEEPING, PUBLISHED, cast_of, play_of
 from .messages import Role
 from .outcome import Outcome
@@ -88,19 +86,14 @@ def play_ckks(
     look: in one process, given the key, what is shown the server's ciphertexts.  keep: where arms and ends are kept.
     """
     vault = Vault(settings.scheme)  # says what is missing or refused before anything starts
-    for step in range(settings.steps):
-        check(problem.features[step], problem.rewards[step], settings.constants, step)
+    check_all(problem, settings.constants)
     run, start = _begun(settings, problem, keep)
     cast = cast_of(settings, problem, keep=keep, run=run, start=start)
     if processes:
-        with nullcontext() if keep is None else put_back(keep.folder, OF_LAUNCHER, say):
-            outcomes, parts = launched(PUBLISHED, cast, watch=watch, timeout=timeout)
+        outcomes, parts = launched(PUBLISHED, cast, watch=watch, timeout=timeout, keep=keep)
     else:
         seen = None if look is None else look(vault)
-        plays = {
-            name: play_of(node, dict(cast.inputs[name]), watch, vault, seen) for node, name in enumerate(cast.inputs)
-        }
-        outcomes, parts = in_one_process(plays)
+        outcomes, parts = played_here(cast, partial(play_of, watch=watch, vault=vault, seen=seen))
     arms, ends = np.array(outcomes[Role.USER].arms), np.array(outcomes[Role.SERVER].ends)
     twin = play(HELBA(settings.constants), problem, arms, near=CkksRun.near)
     return CkksRun(settings, problem, arms, ends, twin, outcomes, parts, processes, start)

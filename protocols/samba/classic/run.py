@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 
@@ -20,9 +19,7 @@ from ...published.outcome import whole_ledger
 from ...published.paillier import KEY_BITS, check_bits, require_packages
 from ...published.participant import launched, played_here
 from ...published.sealing import fresh_key
-from ...run.exits import say
-from ...run.folder import OF_LAUNCHER, Keep
-from ...run.tagged_file import put_back
+from ...run.folder import Keep
 from ..owners import LocalPolicy, game_of, require_local
 from .cast import PUBLISHED, cast_of, play_of
 from .checkpoints import RunKept
@@ -178,8 +175,7 @@ def play_classic(
         this = this.begin(keep)
     cast = cast_of(this, hosts, masks=masks, bits=bits, insecure=insecure, start=start, keep=keep)
     if processes:
-        with nullcontext() if keep is None else put_back(keep.folder, OF_LAUNCHER, say):
-            outcomes, parts = launched(PUBLISHED, cast, watch=watch, timeout=timeout)
+        outcomes, parts = launched(PUBLISHED, cast, watch=watch, timeout=timeout, keep=keep)
     else:
         make: Make = Spec.policy if own is None else lambda _: own
         outcomes, parts = played_here(cast, partial(play_of, watch=watch, make=make, seen=seen, stop=stop))

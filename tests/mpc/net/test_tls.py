@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from mpc.client import Receive, Send
+from mpc.client import Receive, Send, serve
 from mpc.errors import ConfigError, PeerLost
-from mpc.net import hello, tcp
+from mpc.net import hello, mesh, tls
 from mpc.net.frames import Kind, pack
 from mpc.net.hello import Hello
 from mpc.net.memory import Memory
@@ -76,7 +76,7 @@ def test_a_party_that_leaves_or_hangs_is_named(parties: int) -> None:
 
 @pytest.mark.parametrize("shape", [(4,), (1 << 17,)], ids=["small", "large"])
 def test_a_round_that_stands_is_said_with_its_place(shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tcp, "_STALLED", 0.2)
+    monkeypatch.setattr(mesh, "_STALLED", 0.2)
     said, heard = list[str](), threading.Event()
 
     def log(line: str) -> None:
@@ -305,6 +305,61 @@ def test_who_is_missing_is_listed() -> None:
         TlsClient.join(members[3], timeout=0.5)
 
 
+def test_whoever_leaves_before_all_are_there_is_met_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The party that others call ends as soon as party 1 has met it, and is started again while party 1 waits."""
+    members, listeners = session_of(2, ["customer"])
+    first, both_met = threading.Event(), threading.Event()
+    real = tls._Door.answer
+
+    def answer(*given: Any, **named: Any) -> str:
+        why = real(*given, **named)
+        if given[0]._member.node == 1:
+            both_met.set()
+        elif not first.is_set():
+            first.set()
+            raise ConfigError("it ends early")
+        return why
+
+    monkeypatch.setattr(tls._Door, "answer", answer)
+    address = listeners[0].getsockname()
+
+    def party_1() -> Any:
+        with seeded(Tls.join(members[1], listeners[1], timeout=30), roles=("customer",)) as session:
+            return asked(session)
+
+    def others() -> Any:
+        with pytest.raises(ConfigError, match="it ends early"):
+            Tls.join(members[0], listeners[0], timeout=30)
+        return serve(TlsClient.join(members[2], timeout=30), customer())
+
+    def party_0() -> Any:
+        assert both_met.wait(30)
+        with seeded(Tls.join(members[0], listen_on(*address), timeout=30), roles=("customer",)) as session:
+            return asked(session)
+
+    outcomes = side_by_side(party_1, others, party_0)
+    assert [outcome.error for outcome in outcomes] == [None] * 3
+    assert [outcome.value for outcome in outcomes] == [2, [3.0, -4.0], 2]
+
+
+def test_a_client_that_is_started_twice_counts_once() -> None:
+    members, listeners = session_of(2, ["customer"])
+    with waiting(members[0], listeners[0]) as (_, results):
+        context = members[2].context([0], ssl.PROTOCOL_TLS_CLIENT)
+        words = members[2].hello(0).pack()
+        with context.wrap_socket(
+            socket.create_connection(listeners[0].getsockname())
+        ) as sock:  # its machine lost power
+            sock.settimeout(20)
+            sock.sendall(pack(Kind.HELLO, 2, Stamp(0, bytes(8), "joining"), len(words)) + words)
+            assert sock.recv(4) == b"MBnd"
+            joined = side_by_side(
+                lambda: Tls.join(members[1], listeners[1], timeout=30).close(),
+                lambda: TlsClient.join(members[2], timeout=30).close(),
+            )
+    assert [outcome.error for outcome in (*joined, *results)] == [None] * 3
+
+
 def test_a_session_needs_all_its_certificates_each_of_one_node() -> None:
     members, listeners = session_of(2)
     with pytest.raises(ConfigError, match="party 1 is no peer here"):
@@ -359,14 +414,17 @@ def test_only_records_of_tls_travel_and_shares_do_not() -> None:
 
 def test_a_connection_of_tls_does_as_a_plain_one_where_nothing_is_there() -> None:
     members, listeners = session_of(2)
+    both = threading.Barrier(2, timeout=30)
 
     def looks(session: Session) -> Any:
+        both.wait()
         sock = session.transport._peers[1 - session.hosted[0]]  # type: ignore[attr-defined]
         assert isinstance(sock, TlsSocket)
         with pytest.raises(BlockingIOError):
             sock.recv(1)
         with pytest.raises(BlockingIOError):
             sock.recv_into(bytearray(1))
+        both.wait()
         return sock.version()
 
     assert values(over_tls(members, listeners, looks)) == ["TLSv1.3"] * 2

@@ -1,0 +1,542 @@
+"""A mesh of sockets: rounds, their deadlines, and last words.  Knows nodes, sockets and deadlines; no shares.
+
+One message per peer and round: header and payload in one send.  Small messages are sent and then received; large
+ones are moved in both directions at once, so that two parties that send to each other cannot block each other.
+A round has one deadline, however its bytes come.  Who waits for somebody for long, in the mesh or outside it, says so
+to its other peers, whose wait begins anew: whoever waits for the silent one itself is the first to lose it, and names
+it to all.  How nodes meet, and whether what they send is encrypted, is `tcp`'s and `tls`'s.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import socket
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from ..errors import Desync, MaskedError, PeerLost, Told
+from .frames import (
+    HEADER_BYTES,
+    WORDS_LIMIT,
+    Header,
+    Kind,
+    Nodes,
+    aborted,
+    expect,
+    farewell,
+    is_expected,
+    noted_stamp,
+    pack,
+    shown,
+    unpack,
+    went_on,
+)
+from .transport import Stamp
+
+_SMALL = 1 << 16  # fits both sockets' buffers twice over
+_MOMENT = 30_000  # nanoseconds in which a party that has a core of its own often answers
+_SHARED_MOMENT = 400_000  # where parties share cores: to yield hands ours to the one waited for, sooner than to sleep
+_LAST_WORDS = 0.5  # seconds in which a node that stops with an error is heard out
+_SOON = 0.25  # of a round's time; then a node's peers are told for whom it waits
+_STALLED = 5.0  # seconds; then whoever watches this process is told what a round waits for
+_WORDS = 1000  # that a peer may say between two messages
+_AGAIN = 4  # how often in a wait a peer's word that it waits itself begins the time anew: such chains are short
+_LONGEST = 1 << 30  # milliseconds that the kernel waits at a time
+_FAREWELL = 2.0  # seconds that a party which has ended waits for the others to end
+
+
+class Mesh:
+    """Connections of one node to others, by node number, which behave as non-blocking sockets do.
+
+    unread: whether a connection holds bytes that no poll shows, as one that decrypts whole records may.
+    stalled: told, in a line, of a round in which nothing moves.
+    """
+
+    def __init__(
+        self, node: int, parties: int, peers: dict[int, socket.socket], timeout: float, names: Sequence[str] = (), *,
+        unread: Callable[[socket.socket], bool] = lambda _: False, stalled: Callable[[str], None] | None = None,
+    ) -> None:  # fmt: skip
+        self.node = node
+        self.parties = parties
+        self.nodes = Nodes(parties, tuple(names))
+        self.frame_bytes = 0
+        self._peers = peers
+        self._unread, self._stalled = unread, stalled
+        self._timeout = timeout
+        self._closed = False
+        self._moment = 0 if node >= parties else _MOMENT if parties <= (os.cpu_count() or 1) else _SHARED_MOMENT
+        self._unsent: dict[int, memoryview] = {}  # what is left of frames under way
+        self._noted: dict[int, int] = {}  # up to which decision a client has its notes on the disk
+        self._words: dict[int, int] = {}  # of each peer since its last message: headers that are none
+        self._waits: dict[int, list[str]] = {}  # for whom a peer waits, as it has said since its last message
+        for sock in peers.values():
+            sock.setblocking(False)
+            if sock.family == socket.AF_INET:
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def _begin(self) -> None:
+        """From now on a round has its time, however its bytes come.
+
+        What is there when that is over counts: this process may have been kept from looking.
+        """
+        self._began = time.monotonic()
+        self._until = self._began + self._timeout
+        self._told = False
+        self._said = self._stalled is None
+
+    def say_waiting(self, whom: str) -> None:
+        """Tell all peers that this node waits for somebody who is none of them."""
+        self._tell_waiting(whom)
+
+    def _tell_waiting(self, whom: str, but: int | None = None) -> None:
+        """The same, to all but the one it waits for and those in the middle of whose frame it is."""
+        self._told = True
+        notice = pack(Kind.WAITS, self.node, Stamp(0, bytes(8), whom), 0)
+        for peer, sock in self._peers.items():
+            if peer == but or self._unsent.get(peer):
+                continue
+            with contextlib.suppress(OSError):
+                if self._ready(peer, select.POLLOUT, 0.0):
+                    sent = 0
+                    with contextlib.suppress(BlockingIOError):
+                        sent = sock.send(notice)
+                    self._unsent[peer] = memoryview(notice)[sent:]
+
+    def _hear_waiting(self, peer: int, whom: str) -> None:
+        """A peer waits for somebody: it has the whole time of a round again, and who waits for this node hears of it.
+
+        Not so if it waits for this node, nor again and again: a round must end.
+        """
+        said = self._waits.setdefault(peer, [])
+        said.append(whom)
+        if whom != self.nodes.name(self.node) and len(said) <= _AGAIN:
+            self._begin()
+            self._tell_waiting(whom, but=peer)
+
+    def _next_word(self) -> float:
+        """When this node has waited for so long that it says so; once it has, when the round is over."""
+        word = self._until if self._told else self._until - (1.0 - _SOON) * self._timeout
+        return word if self._said else min(word, self._began + _STALLED)
+
+    def say(self, peer: int, payload: bytes, stamp: Stamp) -> None:
+        """One message to one peer, outside any round."""
+        self._begin()
+        self._tell(peer, memoryview(payload), stamp)
+
+    def _tell(self, peer: int, payload: memoryview, stamp: Stamp) -> None:
+        frame: list[bytes | memoryview] = [pack(Kind.DATA, self.node, stamp, len(payload)), payload]
+        if self._send(peer, frame, stamp) is not None:
+            raise self._broken(peer, stamp)
+
+    def hear(self, peer: int, count: int, stamp: Stamp) -> bytes:
+        """The same, from one peer: so many bytes."""
+        self._begin()
+        row = bytearray(HEADER_BYTES + count)
+        self._receive(peer, memoryview(row), stamp)
+        return bytes(row[HEADER_BYTES:])
+
+    def _speak(self, peer: int, stamp: Stamp, left: int) -> None:
+        """The next word: to whoever watches this process, or to the other peers."""
+        if not self._said and time.monotonic() >= self._began + _STALLED:
+            self._said = True
+            assert self._stalled is not None
+            self._stalled(
+                f"round {stamp.round} has stood for {time.monotonic() - self._began:.0f} s at {stamp.position}: "
+                f"{left:,} bytes between this one and {self.nodes.name(peer)} are due"
+            )
+        elif not self._told:
+            self._tell_waiting(self.nodes.name(peer), but=peer)
+
+    def _in_time(self, peer: int, events: int, stamp: Stamp, left: int) -> bool:
+        """Whether a peer's socket is ready before the round is over.  left: bytes that it is waited for with."""
+        while not self._ready(peer, events, word := self._next_word()):
+            if word >= self._until:
+                return False
+            self._speak(peer, stamp, left)
+        return True
+
+    def _ready(self, peer: int, events: int, until: float) -> bool:
+        """The same, before that time is over."""
+        sock = self._peers[peer]
+        if events & select.POLLIN and self._unread(sock):
+            return True
+        poll = select.poll()
+        poll.register(sock, events)
+        return bool(poll.poll(_milliseconds(until)))
+
+    def _send(self, peer: int, parts: Sequence[bytes | memoryview], stamp: Stamp) -> OSError | None:
+        """Send a frame.  An error is returned: what the peer said before it left still waits to be read."""
+        self.frame_bytes += HEADER_BYTES
+        if before := self._unsent.get(peer):
+            parts = [before, *parts]
+        sock, done, wanted = self._peers[peer], 0, sum(len(part) for part in parts)
+        try:
+            with contextlib.suppress(BlockingIOError):
+                done = sock.sendmsg(parts)
+            if done == wanted:
+                self._unsent.pop(peer, None)
+                return None
+            self._unsent[peer] = memoryview(b"".join(parts))[done:]
+            while rest := self._unsent[peer]:
+                if not self._in_time(peer, select.POLLOUT, stamp, len(rest)):
+                    raise self._silent(peer, stamp)
+                with contextlib.suppress(BlockingIOError):
+                    self._unsent[peer] = rest[sock.send(rest) :]
+        except OSError as error:
+            self._unsent.pop(peer, None)
+            return error
+        return None
+
+    def _receive(self, peer: int, into: memoryview, stamp: Stamp) -> None:
+        """Fill `into`, header and payload; the header is judged as soon as it is there."""
+        sock, done, checked = self._peers[peer], 0, False
+        while done < len(into) or not checked:
+            try:
+                if not (count := 0 if done else self._soon(sock, into)):
+                    if not self._in_time(peer, select.POLLIN, stamp, len(into) - done):
+                        raise self._silent(peer, stamp)
+                    count = sock.recv_into(into[done:])
+            except BlockingIOError:
+                continue
+            except OSError as error:
+                raise self._lost(peer, stamp) from error
+            if not count:
+                raise self._lost(peer, stamp)
+            done += count
+            if not checked and done >= HEADER_BYTES:
+                done = self._judge(peer, into, done, stamp)
+                checked = done >= HEADER_BYTES
+
+    def _soon(self, sock: socket.socket, into: memoryview) -> int:
+        """What comes within a moment, 0 if nothing does: sleeping and waking up takes longer than many an answer."""
+        deadline = time.perf_counter_ns() + self._moment
+        while self._moment:
+            try:
+                return sock.recv_into(into)
+            except BlockingIOError:
+                if time.perf_counter_ns() > deadline:
+                    break
+                os.sched_yield()
+        return 0
+
+    def _judge(self, peer: int, got: memoryview, done: int, stamp: Stamp) -> int:
+        """How many of the `done` bytes are of the message waited for, whose header must fit.
+
+        A peer's word that it waits for somebody, or that it has noted something, is taken out.
+        """
+        while done >= HEADER_BYTES:
+            if is_expected(got[:HEADER_BYTES], peer, stamp, len(got) - HEADER_BYTES):
+                self._heard_out(peer)
+                break
+            header = unpack(got[:HEADER_BYTES], peer, self.nodes)
+            if header.kind is Kind.ABORT:
+                raise self._aborted(peer, header, bytes(got[HEADER_BYTES:done]))
+            self._words[peer] = self._words.get(peer, 0) + 1
+            if self._words[peer] > _WORDS:
+                raise Desync(f"{self.nodes.name(peer)} says {_WORDS} things and sends nothing: run the same release")
+            if header.kind is Kind.WAITS:
+                self._hear_waiting(peer, header.position)
+            elif header.kind is Kind.NOTED:
+                self._noted[peer] = header.round
+                if header.position == stamp.position:  # it is what this node waits for
+                    self._heard_out(peer)
+                    break
+            else:
+                expect(header, peer, stamp, len(got) - HEADER_BYTES, self.nodes, self.node)
+                break
+            got[: done - HEADER_BYTES] = bytes(got[HEADER_BYTES:done])
+            done -= HEADER_BYTES
+        return done
+
+    def _heard_out(self, peer: int) -> None:
+        """A message has come: what the peer said before it is over."""
+        self._words.pop(peer, None)
+        self._waits.pop(peer, None)
+
+    def _aborted(self, peer: int, header: Header, text: bytes) -> MaskedError:
+        length = min(header.length, WORDS_LIMIT)
+        return aborted(text[:length] + self._rest(peer, length - len(text)), peer, self.nodes)
+
+    def _rest(self, peer: int, count: int) -> bytes:
+        """Up to `count` bytes, fewer where the connection or the time ends."""
+        parts, sock, until = list[bytes](), self._peers[peer], self._until
+        while count > 0 and (not parts or time.monotonic() < until) and self._ready(peer, select.POLLIN, until):
+            try:
+                part = sock.recv(min(count, 1 << 16))
+            except OSError:
+                break
+            if not part:
+                break
+            parts.append(part)
+            count -= len(part)
+        return b"".join(parts)
+
+    def _silent(self, peer: int, stamp: Stamp) -> PeerLost:
+        said = f", after it had said that it waits for {shown(self._waits[peer][-1])}" if peer in self._waits else ""
+        how = f"was silent for {self._timeout:g} s in round {stamp.round}{said}"
+        return PeerLost(f"{self.nodes.name(peer)} {how}", peer=peer)
+
+    def _lost(self, peer: int, stamp: Stamp) -> PeerLost:
+        who = self.nodes.name(peer)
+        return PeerLost(f"{who} closed its connection in round {stamp.round}: it died or was stopped", peer=peer)
+
+    def _broken(self, peer: int, stamp: Stamp) -> MaskedError:
+        """What a connection means that takes no more: the peer's last words, behind whatever else it sent."""
+        self._begin()
+        while len(raw := self._rest(peer, HEADER_BYTES)) == HEADER_BYTES:
+            try:
+                header = unpack(raw, peer, self.nodes)
+                if header.kind is Kind.ABORT:
+                    return self._aborted(peer, header, b"")
+                if header.kind is Kind.BYE:
+                    expect(header, peer, stamp, 0, self.nodes, self.node)
+            except MaskedError as error:
+                return error
+            for start in range(0, header.length, 1 << 16):  # what it announces may be more than there is memory
+                if not self._rest(peer, min(1 << 16, header.length - start)):
+                    break
+            if time.monotonic() > self._until:
+                break
+        return self._lost(peer, stamp)
+
+    def close(self, reason: Told | None = None) -> None:
+        """Say BYE, or why this node stops, and leave.
+
+        A party that has ended waits a moment for the others to end as well: one that goes on is a Desync here too.
+        """
+        if self._closed:
+            return
+        self._closed = True
+        last = b"".join(farewell(reason, self.node))
+        listening = reason or self.node < self.parties
+        try:
+            heard = self._part(last, (_LAST_WORDS if reason else _FAREWELL) if listening else 0.0)
+        finally:
+            for sock in self._peers.values():
+                with contextlib.suppress(OSError):  # what is not read makes the kernel reset it, with our last words
+                    sock.recv(1 << 16, socket.MSG_DONTWAIT)
+                sock.close()
+        if reason:
+            return
+        for peer, raw in heard.items():
+            if peer < self.parties and len(raw) == HEADER_BYTES:
+                header = unpack(raw, peer, self.nodes)
+                if header.kind is Kind.DATA:
+                    raise went_on(header, peer, self.nodes, self.node)
+
+    def _part(self, last: bytes, seconds: float) -> dict[int, bytes]:
+        """Finish the frames under way, send the last one, and hear the peers out; gives the next header of each.
+
+        Reading on until the peers close keeps the kernel from resetting a connection before our last words are read.
+        """
+        left = {q: memoryview(bytes(self._unsent.get(q, b"")) + last) for q in self._peers}
+        heard, deadline = dict.fromkeys(self._peers, b""), time.monotonic() + seconds
+        hear = {q for q in self._peers if q < self.parties} if seconds else set()
+        poll, by_fd = select.poll(), {sock.fileno(): q for q, sock in self._peers.items()}
+        for fd in by_fd:
+            poll.register(fd, select.POLLIN | select.POLLOUT)
+        active = set(by_fd)
+        while active:
+            wait = max(0.0, deadline - time.monotonic())
+            ready = poll.poll(wait * 1000)
+            for fd, events in ready:
+                q = by_fd[fd]
+                sock = self._peers[q]
+                try:
+                    if events & select.POLLOUT and left[q]:
+                        left[q] = left[q][sock.send(left[q], socket.MSG_DONTWAIT) :]
+                        if not left[q]:
+                            sock.shutdown(socket.SHUT_WR)
+                    if events & ~select.POLLOUT:
+                        more = sock.recv(1 << 16, socket.MSG_DONTWAIT)
+                        heard[q] = (heard[q] + more)[:HEADER_BYTES]
+                        if not more:
+                            hear.discard(q)
+                except BlockingIOError:
+                    continue
+                except OSError:
+                    left[q] = left[q][:0]
+                    hear.discard(q)
+                if left[q] or q in hear:
+                    poll.modify(fd, select.POLLOUT * bool(left[q]) | select.POLLIN * (q in hear))
+                else:
+                    poll.unregister(fd)
+                    active.discard(fd)
+            if not ready or not wait:
+                break
+        return heard
+
+
+class PartyMesh(Mesh):
+    """A computing party's end.  small: bytes of a message that is sent whole before anything is received."""
+
+    small = _SMALL
+
+    def __init__(
+        self, node: int, parties: int, peers: dict[int, socket.socket], timeout: float, names: Sequence[str] = (), *,
+        unread: Callable[[socket.socket], bool] = lambda _: False, stalled: Callable[[str], None] | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(node, parties, peers, timeout, names, unread=unread, stalled=stalled)
+        self.hosted = (node,)
+        self._others = [q for q in range(parties) if q != node]
+        self._client_rounds: dict[tuple[int, str], int] = {}
+
+    def exchange(
+        self, stamp: Stamp, common: np.ndarray, direct: Mapping[int, np.ndarray]
+    ) -> tuple[np.ndarray, dict[int, np.ndarray]]:
+        """One round; see `Transport`."""
+        self._begin()
+        me, n = self.node, common.shape[1]
+        own = direct.get(me)
+        size = HEADER_BYTES + n + (0 if own is None else own.shape[1])
+        rows = np.empty((self.parties, size), np.uint8)
+        rows[me, HEADER_BYTES : HEADER_BYTES + n] = common[0]
+        if own is not None:
+            rows[me, HEADER_BYTES + n :] = own[0]
+        outgoing: dict[int, list[bytes | memoryview]] = {}
+        for q in self._others:
+            extra = direct.get(q)
+            length = n + (0 if extra is None else extra.shape[1])
+            outgoing[q] = [pack(Kind.DATA, me, stamp, length), memoryview(common[0])]
+            if extra is not None:
+                outgoing[q].append(memoryview(extra[0]))
+        if size <= self.small and all(sum(map(len, parts)) <= self.small for parts in outgoing.values()):
+            broken = [q for q, parts in outgoing.items() if self._send(q, parts, stamp) is not None]
+            for q in self._others:
+                self._receive(q, memoryview(rows[q]), stamp)
+            if broken:
+                raise self._broken(broken[0], stamp)
+        else:
+            self._both_ways(outgoing, {q: memoryview(rows[q]) for q in self._others}, stamp)
+        end = HEADER_BYTES + n
+        return rows[:, HEADER_BYTES:end], {} if own is None else {me: rows[:, end:]}
+
+    def _both_ways(
+        self, outgoing: dict[int, list[bytes | memoryview]], incoming: dict[int, memoryview], stamp: Stamp
+    ) -> None:
+        """Send and receive at once, whatever a socket is ready for."""
+        self.frame_bytes += HEADER_BYTES * len(outgoing)
+        poll, by_fd = select.poll(), {sock.fileno(): q for q, sock in self._peers.items() if q in outgoing}
+        whole = {q: memoryview(b"".join([self._unsent.get(q, b""), *parts])) for q, parts in outgoing.items()}
+        self._unsent.update(whole)
+        to_send = self._unsent
+        done, checked = dict.fromkeys(incoming, 0), dict.fromkeys(incoming, False)
+        broken: list[int] = []
+        for fd in by_fd:
+            poll.register(fd, select.POLLIN | select.POLLOUT)
+        active = set(by_fd)
+        while active:
+            more = [by_fd[fd] for fd in active if done[by_fd[fd]] < len(incoming[by_fd[fd]])]
+            ready = [(self._peers[q].fileno(), select.POLLIN) for q in more if self._unread(self._peers[q])]
+            if not ready and not (ready := poll.poll(_milliseconds(word := self._next_word()))):
+                behind = min(by_fd[fd] for fd in active)
+                if word >= self._until:
+                    raise self._silent(behind, stamp)
+                self._speak(behind, stamp, len(to_send[behind]) + len(incoming[behind]) - done[behind])
+            for fd, events in ready:
+                q = by_fd[fd]
+                if events & select.POLLOUT and to_send[q] and not self._push(q, to_send):
+                    broken.append(q)
+                if events & ~select.POLLOUT and done[q] < len(incoming[q]):
+                    done[q] += self._pull(q, incoming[q][done[q] :], stamp)
+                if not checked[q] and done[q] >= HEADER_BYTES:
+                    done[q] = self._judge(q, incoming[q], done[q], stamp)
+                    checked[q] = done[q] >= HEADER_BYTES
+                sending, receiving = bool(to_send[q]), done[q] < len(incoming[q])
+                if not sending and not receiving:
+                    poll.unregister(fd)
+                    active.discard(fd)
+                else:
+                    poll.modify(fd, select.POLLOUT * sending | select.POLLIN * receiving)
+        if broken:
+            raise self._broken(broken[0], stamp)
+
+    def _push(self, peer: int, to_send: dict[int, memoryview]) -> bool:
+        """Send what the socket takes; false where it takes nothing any more."""
+        try:
+            to_send[peer] = to_send[peer][self._peers[peer].send(to_send[peer]) :]
+        except BlockingIOError:
+            pass
+        except OSError:
+            to_send[peer] = to_send[peer][:0]
+            return False
+        return True
+
+    def _pull(self, peer: int, into: memoryview, stamp: Stamp) -> int:
+        """Receive what is there."""
+        try:
+            count = self._peers[peer].recv_into(into)
+        except BlockingIOError:
+            return 0
+        except OSError as error:
+            raise self._lost(peer, stamp) from error
+        if not count:
+            raise self._lost(peer, stamp)
+        return count
+
+    def send_to_client(self, node: int, what: str, payload: np.ndarray) -> None:
+        """Send (1, n) bytes to a client."""
+        self._begin()
+        self._tell(node, memoryview(payload[0]), self._client_stamp(node, "down", what))
+
+    def receive_from_client(self, node: int, what: str, count: int) -> np.ndarray:
+        """Receive (1, count) bytes from a client."""
+        self._begin()
+        row = np.empty(HEADER_BYTES + count, np.uint8)
+        self._receive(node, row.data, self._client_stamp(node, "up", what))
+        return row[None, HEADER_BYTES:]
+
+    def await_noted(self, node: int, done: int) -> None:
+        """Wait until a client says so; it may have said it before what it sent last."""
+        self._begin()
+        while self._noted.get(node, 0) < done:
+            self._receive(node, memoryview(bytearray(HEADER_BYTES)), noted_stamp(done))
+
+    def _client_stamp(self, node: int, way: str, what: str) -> Stamp:
+        """The count-th message of this link in this direction; its position is what it carries."""
+        count = self._client_rounds[node, way] = self._client_rounds.get((node, way), 0) + 1
+        return Stamp(count, bytes(8), what)
+
+
+class ClientMesh(Mesh):
+    """A client's end: it is connected to the parties only."""
+
+    def __init__(
+        self, node: int, parties: int, peers: dict[int, socket.socket], timeout: float, names: Sequence[str] = (), *,
+        unread: Callable[[socket.socket], bool] = lambda _: False, stalled: Callable[[str], None] | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(node, parties, peers, timeout, names, unread=unread, stalled=stalled)
+        self._sent = self._received = 0
+
+    def send(self, payloads: np.ndarray, what: str) -> None:
+        """Row p to party p."""
+        self._begin()
+        self._sent += 1
+        stamp = Stamp(self._sent, bytes(8), what)
+        for party, payload in enumerate(payloads):
+            self._tell(party, memoryview(payload), stamp)
+
+    def receive(self, count: int, what: str) -> np.ndarray:
+        """(parties, count) bytes, row p from party p."""
+        self._begin()
+        self._received += 1
+        stamp = Stamp(self._received, bytes(8), what)
+        rows = np.empty((self.parties, HEADER_BYTES + count), np.uint8)
+        for party in range(self.parties):
+            self._receive(party, memoryview(rows[party]), stamp)
+        return np.ascontiguousarray(rows[:, HEADER_BYTES:])
+
+    def say_noted(self, done: int) -> None:
+        """To all parties."""
+        self._begin()
+        for party in self._peers:
+            if self._send(party, [pack(Kind.NOTED, self.node, stamp := noted_stamp(done), 0)], stamp) is not None:
+                raise self._broken(party, stamp)
+
+
+def _milliseconds(until: float) -> float:
+    return min(1000 * max(0.0, until - time.monotonic()), _LONGEST)
