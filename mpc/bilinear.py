@@ -18,6 +18,7 @@ from .packing import bordered, dim_of, pack, rows_of, unpack, words_of
 from .ring import widen
 
 Shape = tuple[int, ...]
+_Map = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 _TORCH_WORK = 1 << 15  # multiplications from which torch's kernels win
 _PACKED = "sym:"
@@ -179,7 +180,7 @@ class _Simple(NamedTuple):
     """A map without indices: how an error calls it, what it does, and the shape of what comes out."""
 
     name: str
-    apply: Callable[[np.ndarray, np.ndarray], np.ndarray]
+    apply: _Map
     shape: Callable[[Shape, Shape], Shape]
 
 

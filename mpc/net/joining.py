@@ -102,6 +102,7 @@ def call(
     check_loopback(address)
     if (key := keys.get(other)) is None:
         raise ConfigError(f"{nodes.name(node)} has no key for {nodes.name(other)}: {_SAME_KEY}")
+    met = False
     while True:
         sock = socket.socket(_family(address))
         try:
@@ -115,12 +116,24 @@ def call(
             return sock
         except OSError as error:
             sock.close()
+            met = met or isinstance(error, _NotWelcome)
+            if met and time.monotonic() + 0.05 > deadline:
+                who = nodes.name(other)
+                raise _StillAwaits(f"{who} still waits for others to call: are all started?", peer=other) from error
             if not patient or time.monotonic() + 0.05 > deadline:
                 raise _unanswered(other, address, nodes) from error
             time.sleep(0.02)
         except BaseException:
             sock.close()
             raise
+
+
+class _NotWelcome(OSError):
+    """Not yet: one that was called has proved who it is, and waits for others."""
+
+
+class _StillAwaits(PeerLost):
+    """It did so to the end, and is not the one who is missing."""
 
 
 class Calling:
@@ -182,8 +195,9 @@ class Calling:
         while self._left:
             beside()
             self.check(wait=_LOOK)
-        if self._missing:
-            raise self._missing[min(self._missing)]
+        silent = {node: error for node, error in self._missing.items() if not isinstance(error, _StillAwaits)}
+        if missing := silent or self._missing:
+            raise missing[min(missing)]
         return self._found
 
     def give_up(self) -> None:
@@ -206,7 +220,7 @@ def meet(
     if own is not None:
         check_here(own)
     to = {other: partial(call, node, other, address, keys, deadline, nodes) for other, address in addresses.items()}
-    return meet_by(_ByKeys(node, keys, nodes), to, own, awaited, deadline)
+    return meet_by(_ByKeys(node, keys, nodes, awaited), to, own, awaited, deadline)
 
 
 def take_calls(
@@ -214,7 +228,7 @@ def take_calls(
 ) -> dict[int, socket.socket]:
     """Answer until every node awaited has called; strangers are turned away."""
     check_here(own)
-    return _taken(_ByKeys(node, keys, nodes), own, awaited, deadline)
+    return _taken(_ByKeys(node, keys, nodes, awaited), own, awaited, deadline)
 
 
 def calls(
@@ -333,10 +347,15 @@ def let_in(
 
 
 class _ByKeys:
-    """A door of this machine: each two nodes have a key."""
+    """A door of this machine: each two nodes have a key.
 
-    def __init__(self, node: int, keys: Keys, nodes: Nodes) -> None:
+    together: none of these is welcome before all of them have called; who goes on to the first round would miss there
+    whom this node still awaits.
+    """
+
+    def __init__(self, node: int, keys: Keys, nodes: Nodes, together: Iterable[int] = ()) -> None:
         self._node, self._keys, self._nodes = node, keys, nodes
+        self._together, self._proved = set(together), list[socket.socket]()
         self._unproved: set[int] = set()  # who callers said they were, and left
 
     def greet(self, sock: socket.socket) -> _Caller:
@@ -348,10 +367,17 @@ class _ByKeys:
     def answer(self, greeting: Greeting, *, awaited: bool) -> str:
         """The last word of a meeting."""
         assert greeting.claims is not None
-        why = "" if awaited else _refusal(greeting.claims, self._nodes)
-        with contextlib.suppress(OSError):
-            greeting.sock.sendall(_turn_away(self._node, why) if why else _hello(self._node, b""))
-        return why
+        if not awaited:
+            why = _refusal(greeting.claims, self._nodes)
+            with contextlib.suppress(OSError):
+                greeting.sock.sendall(_turn_away(self._node, why))
+            return why
+        self._together.discard(greeting.claims)
+        self._proved.append(greeting.sock)
+        while self._proved and not self._together:
+            with contextlib.suppress(OSError):  # it has left again: the first message to it says so
+                self._proved.pop().sendall(_hello(self._node, b""))
+        return ""
 
     def refused(self, greeting: Greeting, why: Exception) -> None:
         """To be remembered, where it said a number."""
@@ -532,7 +558,10 @@ def _introduce(sock: socket.socket, node: int, other: int, key: bytes, deadline:
     if not hmac.compare_digest(proof, meeting.answers()):
         raise ConfigError(f"whoever answers as {who} did not prove it: {_SAME_KEY}")
     sock.sendall(_hello(node, meeting.calls()))
-    _answer(sock, other, 0, deadline, nodes)
+    try:
+        _answer(sock, other, 0, deadline, nodes)
+    except OSError as error:
+        raise _NotWelcome from error
 
 
 def _answer(

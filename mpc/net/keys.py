@@ -5,7 +5,7 @@
                          <------    its number, y, HMAC(key, "answers", both numbers, x, y)
     HMAC(key, "calls", both numbers, x, y)
                          ------>
-                         <------    welcome, or why not
+                         <------    why not; or welcome, when all have called whom the answerer awaits
 
 x and y are 32 fresh random bytes, so no proof serves twice; a proof of one side is none of the other's, nor of other
 nodes.  Keys are never sent.  The answerer proves first: who it is, nobody needs to hide on a listening socket.

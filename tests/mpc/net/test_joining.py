@@ -22,7 +22,7 @@ from mpc.net.joining import listen, listen_in_kernel
 from mpc.net.keys import NONCE_BYTES, PROOF_BYTES, Keys, Meeting, keys_for
 from mpc.net.tcp import Tcp, TcpClient
 from mpc.net.transport import Stamp
-from tests.parties.threads import KEYS, side_by_side
+from tests.parties.threads import KEYS, side_by_side, values
 
 
 def joins(
@@ -257,7 +257,15 @@ def test_a_caller_at_another_s_door_and_one_without_a_key() -> None:
     closes(*results[0].value.values())
 
 
-def test_a_number_claimed_twice_is_refused_to_the_second() -> None:
+def test_a_number_claimed_twice_is_refused_to_the_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    claimed, answer = threading.Event(), joining._ByKeys.answer
+
+    def proved(*given: Any, **named: Any) -> str:
+        why = answer(*given, **named)
+        claimed.set()
+        return why
+
+    monkeypatch.setattr(joining._ByKeys, "answer", proved)
     listeners = [listen() for _ in range(3)]
     addresses = [sock.getsockname() for sock in listeners]
     results: list = []
@@ -265,13 +273,17 @@ def test_a_number_claimed_twice_is_refused_to_the_second() -> None:
         target=lambda: results.extend(side_by_side(joins(0, addresses, listener=listeners[0])))
     )
     answering.start()
-    deadline = time.monotonic() + 20
-    first = joining.call(1, 0, addresses[0], KEYS[1], deadline)
+    deadline, first = time.monotonic() + 20, []
+    calling = threading.Thread(target=lambda: first.append(joining.call(1, 0, addresses[0], KEYS[1], deadline)))
+    calling.start()
+    assert claimed.wait(20)
     with pytest.raises(ConfigError, match=r"party 0 turned this process away: party 1 has joined already"):
         joins(1, addresses, listener=listeners[1])()
     with pytest.raises(ConfigError, match=r"client 4 .* is not part of this session"):
         joining.call(7, 0, addresses[0], KEYS[7], deadline)
-    closes(first, joining.call(2, 0, addresses[0], KEYS[2], deadline), listeners[2])
+    closes(joining.call(2, 0, addresses[0], KEYS[2], deadline), listeners[2])
+    calling.join(30)
+    closes(*first)
     answering.join(30)
     assert [(each.value, each.error) for each in results] == [("joined", None)]
 
@@ -420,7 +432,7 @@ def test_no_party_takes_the_key_of_another_from_the_dealer() -> None:
         assert heard(sock, 1) == b""
         with pytest.raises(ConfigError, match="party 2 has no key for the dealer"):
             call_dealer(2, address, Keys({0: bytes(32)}))
-        parties = [call_dealer(party, address, KEYS[party]) for party in (0, 1)]
+        parties = values(side_by_side(*[lambda p=p: call_dealer(p, address, KEYS[p]) for p in (0, 1)]))
     closes(sock, *parties, *results[0].value.values())  # type: ignore[arg-type]
 
 
@@ -514,3 +526,44 @@ def test_a_wrong_key_is_said_at_once_by_one_that_waits_for_others_too() -> None:
         outcome.error
     )
     closes(*listeners)
+
+
+def test_nobody_goes_on_before_all_have_called_and_the_one_who_is_missing_is_named() -> None:
+    """Party 1 never comes: party 0, which waits for it, is not missed by party 2 and the client, who have met it."""
+    listeners = [listen() for _ in range(3)]
+    addresses = [sock.getsockname() for sock in listeners]
+
+    def client() -> None:
+        TcpClient.join(3, addresses, keys=KEYS[3], timeout=1.0).close()
+
+    outcomes = side_by_side(
+        *(joins(node, addresses, clients=1, listener=listeners[node], timeout=1.0) for node in (0, 2)), client
+    )
+    for outcome in outcomes:
+        assert isinstance(outcome.error, PeerLost) and outcome.error.peer == 1, outcome
+    closes(listeners[1])
+
+
+def test_who_has_met_one_that_still_awaits_another_is_not_in_its_first_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    listeners, waits = [listen() for _ in range(2)], threading.Event()
+    addresses = [sock.getsockname() for sock in listeners]
+    late, alone, times = list[str](), threading.Event(), list[int]()
+
+    def client(node: int) -> None:
+        if node == 3:
+            assert waits.wait(30)
+            alone.wait(0.3)
+            late.append("calls")
+        TcpClient.join(node, addresses, keys=KEYS[node], timeout=30.0).close()
+        assert late, "the first one went on alone"
+
+    def proved(door: Any, greeting: Any, *, awaited: bool) -> str:
+        times.append(greeting.claims)
+        if times.count(2) == 2:  # client 2 is known to both parties
+            waits.set()
+        return answer(door, greeting, awaited=awaited)
+
+    answer = joining._ByKeys.answer
+    monkeypatch.setattr(joining._ByKeys, "answer", proved)
+    parties = [joins(node, addresses, clients=2, listener=listeners[node], timeout=30.0) for node in (0, 1)]
+    assert [each.error for each in side_by_side(*parties, lambda: client(2), lambda: client(3))] == [None] * 4

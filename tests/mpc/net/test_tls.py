@@ -342,21 +342,31 @@ def test_whoever_leaves_before_all_are_there_is_met_again(monkeypatch: pytest.Mo
     assert [outcome.value for outcome in outcomes] == [2, [3.0, -4.0], 2]
 
 
-def test_a_client_that_is_started_twice_counts_once() -> None:
+def test_a_client_that_is_started_twice_takes_its_own_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its first connection still stands, as after a power cut, when it calls again; party 1 comes after both."""
     members, listeners = session_of(2, ["customer"])
+    calls, twice, real = list[str](), threading.Event(), tls._Door.answer
+
+    def answer(*given: Any, **named: Any) -> str:
+        calls.append(real(*given, **named))
+        if len(calls) == 2:
+            twice.set()
+        return calls[-1]
+
+    monkeypatch.setattr(tls._Door, "answer", answer)
+
+    def party_1() -> None:
+        assert twice.wait(30)
+        Tls.join(members[1], listeners[1], timeout=30).close()
+
     with waiting(members[0], listeners[0]) as (_, results):
         context = members[2].context([0], ssl.PROTOCOL_TLS_CLIENT)
         words = members[2].hello(0).pack()
-        with context.wrap_socket(
-            socket.create_connection(listeners[0].getsockname())
-        ) as sock:  # its machine lost power
+        with context.wrap_socket(socket.create_connection(listeners[0].getsockname())) as sock:
             sock.settimeout(20)
             sock.sendall(pack(Kind.HELLO, 2, Stamp(0, bytes(8), "joining"), len(words)) + words)
             assert sock.recv(4) == b"MBnd"
-            joined = side_by_side(
-                lambda: Tls.join(members[1], listeners[1], timeout=30).close(),
-                lambda: TlsClient.join(members[2], timeout=30).close(),
-            )
+            joined = side_by_side(party_1, lambda: TlsClient.join(members[2], timeout=30).close())
     assert [outcome.error for outcome in (*joined, *results)] == [None] * 3
 
 

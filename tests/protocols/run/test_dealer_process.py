@@ -48,10 +48,14 @@ with dealer_beside(Plan.load(Path({str(tmp_path / "given.json")!r})), 5, Path({s
     try:
         assert launcher.stdout is not None and launcher.stdout.readline() == "ready\n"
         (dealer,) = awaited(lambda: children(launcher.pid, "dealer"))
+        launcher.kill()
+        gone = ended(dealer)
+        if not gone:
+            os.kill(dealer, signal.SIGKILL)
     finally:
         launcher.kill()
         launcher.communicate(timeout=LIMIT)
-    assert ended(dealer), "the dealer has outlived its launcher"
+    assert gone, "the dealer has outlived its launcher"
 
 
 def test_a_party_waits_for_its_dealer_no_longer_than_it_was_told(

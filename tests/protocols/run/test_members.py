@@ -106,13 +106,17 @@ def dealt(folder: Path, parties: int) -> Path:
 
 
 @pytest.mark.parametrize("parties", [2, 3])
-def test_the_same_arms_and_ledger_as_launched(parties: int, tmp_path: Path) -> None:
+def test_the_same_arms_and_ledger_as_launched(
+    parties: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:  # fmt: skip
     copied = dealt(tmp_path, parties)
     ports = [free_port() for _ in range(parties)]
     files = {role: written(tmp_path, parties, role, ports) for role in (*party_names(parties), PULLER, PAYER)}
     for outcome in played(tmp_path, parties, files):
         if outcome.error is not None:
             raise outcome.error
+    said = "".join(capsys.readouterr())
+    assert said.count("dealt beforehand: ") == parties and "dealer's time" not in said, "nobody here measured it"
     launched = launch(bandit(parties), Processes(60.0, copied))
     puller = json.loads((tmp_path / PULLER / "out/result.json").read_text())
     assert puller["learned"] == launched.arms.reshape(STEPS, 1).tolist()

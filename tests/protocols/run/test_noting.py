@@ -15,6 +15,7 @@ from mpc.net.joining import listen
 from mpc.net.tcp import Tcp, TcpClient
 from mpc.rounds import Reveal, Rounds
 from mpc.session import Session
+from offline import StreamSource
 from protocols.run import role_process
 from protocols.run.checkpoint import numbers
 from protocols.run.dealer_process import Nothing
@@ -59,11 +60,16 @@ class Posters(Parties):
 
 
 def played(
-    keep: Path, monkeypatch: pytest.MonkeyPatch, *, timeout: float, over: threading.Event
+    keep: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    timeout: float,
+    over: threading.Event,
+    source: Callable[[], Nothing] = Nothing,
 ) -> tuple[list[BaseException | None], list[int | str]]:
     """Two parties and the clerk, each in a thread: what each ended with; when notes were flushed and word was given.
 
-    over: set when both parties have ended.
+    over: set when both parties have ended.  source: makes a party's.
     """
     program, said, ended = Posting(), list[int | str](), list[int]()
     monkeypatch.setattr("os.fdatasync", lambda file: said.append("flushed"))
@@ -79,7 +85,7 @@ def played(
             )
 
         try:
-            role_process.computing_party(program, task, keep.parent, node, Nothing(), {}, joined)
+            role_process.computing_party(program, task, keep.parent, node, source(), {}, joined)
         finally:
             ended.append(node)
             if len(ended) == 2:
@@ -112,3 +118,17 @@ def test_a_clerk_that_freezes_is_named_and_all_have_kept_a_decision_that_it_note
     assert all(isinstance(error, PeerLost) and error.peer == 2 for error in errors[:2]), errors
     assert all(numbers(home) == {5, 10} for home in homes(Posting(), keep))
     assert reached(Posting(), keep) == 10
+
+
+def test_a_source_s_word_goes_to_the_peers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A party that waits for its dealer says so to whom it plays with."""
+    sources: list[Beside] = []
+
+    class Beside(Nothing, StreamSource):  # type: ignore[misc]
+        def __init__(self) -> None:
+            self.waiting = lambda _: None
+            sources.append(self)
+
+    errors, _ = played(tmp_path / "keep", monkeypatch, timeout=30, over=threading.Event(), source=Beside)
+    assert errors == [None] * 3
+    assert {getattr(source.waiting, "__func__", None) for source in sources} == {Tcp.say_waiting}

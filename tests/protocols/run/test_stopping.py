@@ -9,7 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mpc import ConfigError
 from protocols.run.stopping import Stop, ask_to_stop, stopped_at
+from tests.parties.threads import side_by_side
 
 LIMIT = 20.0
 
@@ -65,3 +67,14 @@ def test_nobody_stops_unasked(tmp_path: Path) -> None:
     stop = Stop(tmp_path, 0, LIMIT)
     assert not any(stop.here(done) for done in range(100))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_one_that_is_not_told_where_to_stop_does_not_wait_for_ever(tmp_path: Path) -> None:
+    """Another role is frozen, and never says where it stands."""
+    stop = Stop(tmp_path, 0, 0.2)
+    (tmp_path / "stop").touch()
+    assert not stop.here(5)
+    (waits,) = side_by_side(lambda: stop.here(6))  # it looks at its end after 40 s
+    assert isinstance(waits.error, ConfigError) and "not all roles said within 0.2 s where they stand" in str(
+        waits.error
+    )
