@@ -31,6 +31,12 @@ __all__ = [
 _PLACE = "MASKED_PLACE"
 _GRACE = 3.0
 _SECONDS_TO_START = 1.5  # a process, where many start on few cores
+_PARTIES_MEET, _CLIENTS_MEET = 1.5, 2.0
+"""Of the seconds in which all should have met.
+
+Who waits for somebody gives up before those who wait for it: a party its dealer, whose time is less than either; then
+the parties one another; then clients the parties.
+"""
 
 
 @dataclass(frozen=True)
@@ -89,7 +95,7 @@ def join(timeout: float | None = None, *, clients: int = 0) -> Transport:
     addresses = [(host, port) for host, port in here.addresses]
     return Tcp.join(
         here.node, addresses, keys=here.keys, clients=here.clients, listener=listener, timeout=limit,
-        starting=here.starting, names=here.names,
+        starting=_PARTIES_MEET * here.starting, names=here.names,
     )  # fmt: skip
 
 
@@ -105,8 +111,9 @@ def join_as_client(timeout: float | None = None, *, clients: int = 0) -> ClientL
         raise ConfigError("this process is no launched client: name it in launch(clients=...)")
     end_with_launcher()
     addresses = [(host, port) for host, port in here.addresses]
-    starting = 2.0 * here.starting  # the parties know first whom they miss
-    return TcpClient.join(here.node, addresses, keys=here.keys, timeout=limit, starting=starting, names=here.names)
+    return TcpClient.join(
+        here.node, addresses, keys=here.keys, timeout=limit, starting=_CLIENTS_MEET * here.starting, names=here.names
+    )
 
 
 def own_command(module: str, *arguments: str) -> list[str]:

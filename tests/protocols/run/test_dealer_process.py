@@ -13,7 +13,7 @@ import pytest
 
 from mpc.correlations import TruncationMask
 from mpc.errors import DEALER, PeerLost
-from mpc.launch import Place
+from mpc.launch import Place, join, join_as_client
 from mpc.net.channel import await_parties, listen
 from mpc.net.frames import DEALER_NODE
 from mpc.net.keys import KEY_BYTES, keys_for
@@ -71,6 +71,33 @@ def test_a_party_waits_for_its_dealer_no_longer_than_it_was_told(
     assert isinstance(waits.error, PeerLost)
     assert (waits.error.peer, waits.error.witness) == (DEALER, False)
     assert "the dealer" in str(waits.error)
+
+
+@pytest.mark.parametrize("seconds", [0.5, 4.0, 15.0, 70.0])
+def test_who_waits_for_another_gives_up_first(seconds: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dealer that froze when it had greeted one party is named by the other, and not that one by the first."""
+    PLAN.save(tmp_path / "plan.json")
+    limits = []
+
+    class Noted(Exception):
+        """The wait would begin here."""
+
+    def noting(*_: object, starting: float, **__: object) -> None:
+        limits.append(starting)
+        raise Noted
+
+    monkeypatch.setenv("MASKED_DEALER", json.dumps([["127.0.0.1", 1], {}, str(tmp_path / "plan.json")]))
+    monkeypatch.setattr("protocols.run.dealer_process.call_dealer", lambda *_: None)
+    monkeypatch.setattr("protocols.run.dealer_process.StreamSource", noting)
+    monkeypatch.setattr("mpc.launch.Tcp.join", noting)
+    monkeypatch.setattr("mpc.launch.TcpClient.join", noting)
+    party, client = (Place(node, 2, "tcp", clients=1, starting=seconds) for node in (0, 2))
+    for here, wait in ((party, lambda: source_for(party, None)), (party, join), (client, join_as_client)):
+        monkeypatch.setattr("mpc.launch.place", lambda here=here: here)
+        with pytest.raises(Noted):
+            wait()
+    greeted, met, joined = limits
+    assert greeted < met < joined
 
 
 def test_a_dealer_may_take_its_time_to_greet_and_a_round_s_time_for_a_block(
