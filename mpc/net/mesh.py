@@ -38,7 +38,7 @@ from .frames import (
 from .transport import Stamp
 
 _SMALL = 1 << 16  # fits both sockets' buffers twice over
-_MOMENT = 30_000  # nanoseconds in which a party that has a core of its own often answers
+_MOMENT = 120_000  # nanoseconds in which a party that has a core of its own often answers
 _SHARED_MOMENT = 400_000  # where parties share cores: to yield hands ours to the one waited for, sooner than to sleep
 _LAST_WORDS = 0.5  # seconds in which a node that stops with an error is heard out
 _SOON = 0.25  # of a round's time; then a node's peers are told for whom it waits

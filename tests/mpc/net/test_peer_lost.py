@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import threading
@@ -221,8 +222,9 @@ def test_no_descriptor_is_left_open() -> None:
         link.close(reason=Told("KeyError"))
 
     over_tcp(2, out_of_range)
+    gc.collect()  # what earlier tests left to it
     before = count()
     for _ in range(3):
         over_tcp(3, out_of_range)
         over_tcp(2, _asks_client, clients={"patient": dies})
-    assert count() == before
+    assert count() <= before
