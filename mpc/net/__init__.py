@@ -2,7 +2,8 @@
 
 transport        what a session asks of one; memory, tcp, tls, gloo are transports, channel is a link of two
 mesh             rounds over sockets and their deadlines; tcp: on one machine; tls: between machines
-joining          how nodes meet: calls, greetings, the proofs they exchange
+gathering        how all nodes find together, whatever way they prove who they are
+joining          how those of one machine do: calls, greetings, the proofs they exchange
 keys             a key for each two nodes of one machine, and the proof that one has it
 certificates     a node's key and certificate between machines; hello: what two nodes say before their link is up
 probe            what a link can do, measured

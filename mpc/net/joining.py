@@ -1,9 +1,7 @@
-"""How nodes meet: one calls, the other answers.  Knows addresses, greetings and deadlines; no rounds.
+"""How nodes of one machine meet: one calls, the other answers.  Knows addresses and greetings; no rounds.
 
-Each proves to the other who it is: on one machine by the messages of `keys`, each a HELLO; between machines as `tls`
-says.  Whom the answerer does not want is told why in an ABORT.  Callers are heard side by side, so that a stranger who
-says nothing delays nobody; and a node calls all that it calls side by side, so that one which is frozen is missed by
-all, and nobody else is.
+Each proves to the other who it is by the messages of `keys`, each a HELLO.  Whom the answerer does not want is told why
+in an ABORT.  That all are met side by side is `gathering`'s; between machines, `tls` has the other way to prove it.
 """
 
 from __future__ import annotations
@@ -12,20 +10,17 @@ import contextlib
 import hmac
 import ipaddress
 import os
-import queue
 import secrets
-import selectors
 import socket
 import struct
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import Protocol
 
-from ..errors import DEALER, ConfigError, MaskedError, PeerLost
+from ..errors import DEALER, ConfigError, PeerLost
 from .frames import ANYBODY, DEALER_NODE, HEADER_BYTES, WORDS_LIMIT, Kind, Nodes, pack, shown, unpack
+from .gathering import CALLERS, Greeting, StillAwaits, exactly, let_in, meet_by, taken
 from .keys import NONCE_BYTES, PROOF_BYTES, Keys, Meeting
 from .transport import Stamp
 
@@ -33,8 +28,6 @@ _BUFFER = 1 << 20
 _START = Stamp(0, bytes(8), "joining")
 _ANSWER = struct.Struct(f"{NONCE_BYTES}s{PROOF_BYTES}s")
 _SAME_KEY = "hand both processes the key that was made for the two of them"
-_LOOK = 0.1  # seconds after which who waits for calls looks after those of its own
-_CALLERS = 64  # heard at once; the eldest of more is turned away
 
 Address = tuple[str, int]
 """Host and port; or a name that begins with '@', and 0, for a socket of this machine's kernel."""
@@ -49,7 +42,7 @@ def listen_in_kernel() -> tuple[socket.socket, Address]:
     address = f"@masked-{secrets.token_hex(16)}", 0
     sock = socket.socket(socket.AF_UNIX)
     sock.bind(_place(address))
-    sock.listen(_CALLERS)
+    sock.listen(CALLERS)
     return sock, address
 
 
@@ -60,7 +53,7 @@ def listen(host: str = "127.0.0.1", port: int = 0) -> socket.socket:
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         sock.bind((host, port))
-        sock.listen(_CALLERS)
+        sock.listen(CALLERS)
     except OSError as error:
         sock.close()
         raise ConfigError(f"cannot listen on {host}:{port}: {error.strerror}; choose another port") from error
@@ -119,7 +112,7 @@ def call(
             met = met or isinstance(error, _NotWelcome)
             if met and time.monotonic() + 0.05 > deadline:
                 who = nodes.name(other)
-                raise _StillAwaits(f"{who} still waits for others to call: are all started?", peer=other) from error
+                raise StillAwaits(f"{who} still waits for others to call: are all started?", peer=other) from error
             if not patient or time.monotonic() + 0.05 > deadline:
                 raise _unanswered(other, address, nodes) from error
             time.sleep(0.02)
@@ -130,86 +123,6 @@ def call(
 
 class _NotWelcome(OSError):
     """Not yet: one that was called has proved who it is, and waits for others."""
-
-
-class _StillAwaits(PeerLost):
-    """It did so to the end, and is not the one who is missing."""
-
-
-class Calling:
-    """Calls to several nodes, side by side, each in a thread of its own."""
-
-    def __init__(self, to: Mapping[int, Callable[[], socket.socket]]) -> None:
-        self._to, self._left, self._over = to, set[int](), False
-        self._found: dict[int, socket.socket] = {}
-        self._missing: dict[int, PeerLost] = {}
-        self._answers: queue.SimpleQueue[tuple[int, socket.socket | BaseException]] = queue.SimpleQueue()
-
-        for other in to:
-            self._begin(other)
-
-    @property
-    def busy(self) -> bool:
-        """Whether somebody has not answered yet."""
-        return bool(self._left)
-
-    def _begin(self, other: int) -> None:
-        self._left.add(other)
-        threading.Thread(target=self._call, args=(other,), daemon=True).start()
-
-    def _call(self, other: int) -> None:
-        try:
-            sock = self._to[other]()
-        except BaseException as error:
-            self._answers.put((other, error))
-            return
-        self._answers.put((other, sock))
-        if self._over:
-            sock.close()
-
-    def look(self, door: Door) -> None:
-        """Raise what is wrong with a call; call those again who have left again."""
-        for other, sock in list(self._found.items()):
-            if door.left(other, sock):
-                sock.close()
-                del self._found[other]
-                self._begin(other)
-        self.check()
-
-    def check(self, *, wait: float | None = 0.0) -> None:
-        """Raise at once what is wrong with a call, but that nobody answers; wait: seconds for the next to end."""
-        with contextlib.suppress(queue.Empty):
-            while self._left:
-                other, answer = self._answers.get(wait != 0.0, wait)
-                self._left.discard(other)
-                if isinstance(answer, PeerLost):
-                    self._missing[other] = answer
-                elif isinstance(answer, BaseException):
-                    raise answer
-                else:
-                    self._found[other] = answer
-                wait = 0.0
-
-    def answered(self, beside: Callable[[], None] = lambda: None) -> dict[int, socket.socket]:
-        """All connections; where several nodes do not answer in time, the first of them is named."""
-        while self._left:
-            beside()
-            self.check(wait=_LOOK)
-        silent = {node: error for node, error in self._missing.items() if not isinstance(error, _StillAwaits)}
-        if missing := silent or self._missing:
-            raise missing[min(missing)]
-        return self._found
-
-    def give_up(self) -> None:
-        """Close what is connected, and what will be."""
-        self._over = True
-        with contextlib.suppress(queue.Empty):
-            while True:
-                _, answer = self._answers.get_nowait()
-                if isinstance(answer, socket.socket):
-                    answer.close()
-        for sock in self._found.values():
-            sock.close()
 
 
 def meet(
@@ -228,7 +141,7 @@ def take_calls(
 ) -> dict[int, socket.socket]:
     """Answer until every node awaited has called; strangers are turned away."""
     check_here(own)
-    return _taken(_ByKeys(node, keys, nodes, awaited), own, awaited, deadline)
+    return taken(_ByKeys(node, keys, nodes, awaited), own, awaited, deadline)
 
 
 def calls(
@@ -238,112 +151,6 @@ def calls(
     """The same, each as it calls.  beside: done every now and then."""
     check_here(own)
     return let_in(_ByKeys(node, keys, nodes), own, awaited, deadline, beside)
-
-
-class Greeting(Protocol):
-    """One that has not proved yet who it is.  sock: its connection, as it is by now.  claims: who it says it is."""
-
-    sock: socket.socket
-    claims: int | None
-
-    def hear(self) -> int | None:
-        """Hear on: the number of a caller that has proved it.
-
-        BlockingIOError where more must come; OSError or MaskedError where nothing will become of it.
-        """
-
-
-class Door(Protocol):
-    """How a node that answers lets in those that prove who they are."""
-
-    def greet(self, sock: socket.socket) -> Greeting:
-        """A connection that is ready to be heard; OSError or ConfigError for one that is not to be."""
-
-    def answer(self, greeting: Greeting, *, awaited: bool) -> str:
-        """Welcome one who has proved its number, or turn it away; gives why, nothing if it is welcome."""
-
-    def refused(self, greeting: Greeting, why: Exception) -> None:
-        """Somebody did not prove a number, and is gone."""
-
-    def look(self) -> None:
-        """Done every now and then."""
-
-    def left(self, node: int, sock: socket.socket) -> bool:
-        """Whether one that was met has left before all were there, and is to be met again."""
-
-    def overdue(self, missing: set[int], turned_away: str) -> PeerLost:
-        """What it means that time is over."""
-
-
-def meet_by(
-    door: Door, to: Mapping[int, Callable[[], socket.socket]], own: socket.socket | None, awaited: Iterable[int],
-    deadline: float,
-) -> dict[int, socket.socket]:  # fmt: skip
-    """The same, by any way to prove who one is.  to: calls, each of which gives a connection to one that is met."""
-    found, calling = dict[int, socket.socket](), Calling(to)
-
-    def look() -> bool:
-        calling.look(door)
-        return calling.busy
-
-    def seen() -> None:
-        calling.look(door)
-        door.look()
-
-    try:
-        if own is not None:
-            found |= _taken(door, own, awaited, deadline, look)
-        return found | calling.answered(seen)
-    except BaseException:
-        calling.give_up()
-        for sock in found.values():
-            sock.close()
-        raise
-
-
-def _taken(
-    door: Door, own: socket.socket, awaited: Iterable[int], deadline: float, beside: Callable[[], object] = lambda: None
-) -> dict[int, socket.socket]:
-    found: dict[int, socket.socket] = {}
-    try:
-        for caller, sock in let_in(door, own, awaited, deadline, beside):
-            found[caller] = sock  # noqa: PERF403, what was found is closed where another is missing
-    except BaseException:
-        for sock in found.values():
-            sock.close()
-        raise
-    return found
-
-
-def let_in(
-    door: Door, own: socket.socket, awaited: Iterable[int], deadline: float, beside: Callable[[], object] = lambda: None
-) -> Iterator[tuple[int, socket.socket]]:
-    """Those awaited, each as it calls and proves who it is; once more, where it left before all were there.
-
-    beside: done every now and then; as long as it gives true, there is more to wait for than callers.
-    """
-    missing, met, turned_away = set(awaited), dict[int, socket.socket](), ""
-    own.setblocking(False)
-    with _Callers(door, own) as callers:
-        while (busy := beside()) or missing:
-            door.look()
-            for caller in [caller for caller, sock in met.items() if door.left(caller, sock)]:
-                met.pop(caller).close()
-                missing.add(caller)
-            if (left := deadline - time.monotonic()) <= 0:
-                if not missing and busy:
-                    return
-                raise door.overdue(missing, turned_away)
-            for greeting, caller in callers.proved(min(left, _LOOK)):
-                if why := door.answer(greeting, awaited=caller in missing):
-                    turned_away = f" (turned away: {why})"
-                    greeting.sock.close()
-                    continue
-                if caller in met:
-                    met.pop(caller).close()
-                missing.discard(caller)
-                met[caller] = greeting.sock
-                yield caller, greeting.sock
 
 
 class _ByKeys:
@@ -445,71 +252,6 @@ class _Caller:
         return meeting
 
 
-class _Callers:
-    """Connections of callers who have not proved yet who they are."""
-
-    def __init__(self, door: Door, own: socket.socket) -> None:
-        self._door, self._own = door, own
-        self._waiting: dict[socket.socket, Greeting] = {}
-        self._ready = selectors.DefaultSelector()
-        self._ready.register(own, selectors.EVENT_READ)
-
-    def __enter__(self) -> _Callers:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ready.close()
-        for sock in self._waiting:
-            sock.close()
-
-    def proved(self, seconds: float) -> list[tuple[Greeting, int]]:
-        """Wait, at most so long, and hear on: who has proved now which node it is."""
-        proved = []
-        for key, _ in self._ready.select(seconds):
-            sock = key.fileobj
-            assert isinstance(sock, socket.socket)
-            if sock is self._own:
-                self._accept()
-            elif greeting := self._waiting.get(sock):
-                try:
-                    number = greeting.hear()
-                except BlockingIOError:
-                    continue
-                except (OSError, MaskedError) as error:
-                    self._turn_out(sock, error)
-                    continue
-                if number is not None:
-                    self._forget(sock)
-                    proved.append((greeting, number))
-        return proved
-
-    def _accept(self) -> None:
-        try:
-            sock, _ = self._own.accept()
-        except OSError:  # the caller has left again
-            return
-        sock.setblocking(False)
-        try:
-            greeting = self._door.greet(sock)
-        except (OSError, ConfigError):
-            sock.close()
-            return
-        if len(self._waiting) == _CALLERS:
-            self._turn_out(next(iter(self._waiting)), ConnectionError(f"{_CALLERS} others called behind it"))
-        self._waiting[greeting.sock] = greeting
-        self._ready.register(greeting.sock, selectors.EVENT_READ)
-
-    def _turn_out(self, sock: socket.socket, why: Exception) -> None:
-        greeting = self._waiting[sock]
-        self._forget(sock)
-        self._door.refused(greeting, why)
-        sock.close()
-
-    def _forget(self, sock: socket.socket) -> None:
-        self._ready.unregister(sock)
-        del self._waiting[sock]
-
-
 def _family(address: Address) -> socket.AddressFamily:
     return socket.AF_UNIX if address[0].startswith("@") else socket.AF_INET
 
@@ -582,17 +324,3 @@ def _answer(
     if header.kind is not Kind.HELLO or header.length != size:
         raise ConfigError(f"{who} does not greet: check its address")
     return exactly(sock, size, deadline)
-
-
-def exactly(sock: socket.socket, count: int, deadline: float) -> bytes:
-    """So many bytes, in time; OSError where they do not come."""
-    raw = b""
-    while len(raw) < count:
-        if (left := deadline - time.monotonic()) <= 0:
-            raise TimeoutError("the greeting came too slowly")
-        sock.settimeout(left)
-        more = sock.recv(count - len(raw))
-        if not more:
-            raise ConnectionError("closed during the greeting")
-        raw += more
-    return raw

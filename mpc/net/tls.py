@@ -26,8 +26,9 @@ from ..errors import ConfigError, PeerLost
 from . import hello
 from .certificates import Certificate, fingerprint
 from .frames import HEADER_BYTES, WORDS_LIMIT, Kind, Nodes, pack, unpack
+from .gathering import Greeting, exactly, meet_by
 from .hello import Hello, Public
-from .joining import Address, Greeting, exactly, meet_by
+from .joining import Address
 from .mesh import ClientMesh, PartyMesh
 from .transport import DEFAULT_TIMEOUT, Stamp, check_timeout
 
