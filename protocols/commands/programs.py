@@ -27,9 +27,10 @@ def names() -> list[str]:
 
 def systems(words: Sequence[str]) -> list[System]:
     """The one that the first word names, none where it names an operation, else all: each takes a moment to load."""
-    named = list(words[:1])
-    chosen = named if _SYSTEMS.keys() & named else [] if {*operation.names()} & {*named} else _SYSTEMS
-    found = (_SYSTEMS[name] for name in chosen)
+    named = words[0] if words else ""
+    if named in operation.names():
+        return []
+    found = [_SYSTEMS[named]] if named in _SYSTEMS else _SYSTEMS.values()
     return [getattr(import_module(f"protocols.{folder}.command"), kind)() for folder, kind in found]
 
 
