@@ -7,7 +7,7 @@ Coins are not in it.  A run that goes on has the same ones because its dealer ha
 and begins at the block that is due.
 
 A checkpoint holds shares: it is worth as much secrecy as the process that wrote it.  Files are numpy archives without
-pickle, kept as `kept` says; the last two stay, since processes may have come to different ones.
+pickle, kept as `tagged_file` says; the last two stay, since processes may have come to different ones.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@
     keep/checkpoint-n.npz             of a simulation: all roles
     keep/finished                     what the run came to is written; without it, what is kept is of an unfinished run
 
-All but the last is authenticated, under a key of the home where it lies: see `kept`.  Keys and shares are readable by
-their owner alone, and never leave the folder.
+All but the last is authenticated, under a key of the home where it lies: see `tagged_file`.  Keys and shares are
+readable by their owner alone, and never leave the folder.
 """
 
 from __future__ import annotations
