@@ -92,6 +92,20 @@ class Mesh:
         """Tell all peers that this node waits for somebody who is none of them."""
         self._tell_waiting(whom)
 
+    def await_outside(self, descriptor: int, seconds: float) -> bool:
+        """Between two messages, wait for what comes from outside the mesh: whether it did.
+
+        A peer that leaves meanwhile is noticed, and ends the wait with what it said last.
+        """
+        poll, by_fd = select.poll(), {sock.fileno(): peer for peer, sock in self._peers.items()}
+        poll.register(descriptor, select.POLLIN)
+        for fd in by_fd:
+            poll.register(fd, select.POLLRDHUP)
+        ready = [fd for fd, _ in poll.poll(_milliseconds(time.monotonic() + seconds))]
+        for fd in ready if descriptor not in ready else ():
+            raise self._broken(by_fd[fd], Stamp(0, bytes(8), "waiting for the world outside"))
+        return bool(ready)
+
     def _tell_waiting(self, whom: str, but: int | None = None) -> None:
         """The same, to all but the one it waits for and those in the middle of whose frame it is."""
         self._told = True
@@ -232,6 +246,10 @@ class Mesh:
             if is_expected(got[:HEADER_BYTES], peer, stamp, len(got) - HEADER_BYTES):
                 self._heard_out(peer)
                 break
+            as_last = is_expected(got[:HEADER_BYTES], peer, stamp, len(got) - HEADER_BYTES, Kind.LAST)
+            if as_last and self._may_stop(peer):
+                self._heard_out(peer)
+                break
             header = unpack(got[:HEADER_BYTES], peer, self.nodes)
             if header.kind is Kind.ABORT:
                 raise self._aborted(peer, header, bytes(got[HEADER_BYTES:done]))
@@ -251,6 +269,10 @@ class Mesh:
             got[: done - HEADER_BYTES] = bytes(got[HEADER_BYTES:done])
             done -= HEADER_BYTES
         return done
+
+    def _may_stop(self, peer: int) -> bool:
+        """A peer was asked to stop, and says so in its message of a round; of a client it is none."""
+        return False
 
     def _heard_out(self, peer: int) -> None:
         """A message has come: what the peer said before it is over."""
@@ -383,6 +405,8 @@ class PartyMesh(Mesh):
         super().__init__(node, parties, peers, timeout, names, unread=unread, stalled=stalled)
         self.hosted = (node,)
         self._others = [q for q in range(parties) if q != node]
+        self.wishes: Callable[[], bool] = lambda: False  # whether this process was asked to stop
+        self.stopping = False  # whether any party was: all know it after the same round
         self._client_rounds: dict[tuple[int, str], int] = {}
 
     def exchange(
@@ -398,10 +422,12 @@ class PartyMesh(Mesh):
         if own is not None:
             rows[me, HEADER_BYTES + n :] = own[0]
         outgoing: dict[int, list[bytes | memoryview]] = {}
+        kind = Kind.LAST if self.wishes() else Kind.DATA
+        self.stopping |= kind is Kind.LAST
         for q in self._others:
             extra = direct.get(q)
             length = n + (0 if extra is None else extra.shape[1])
-            outgoing[q] = [pack(Kind.DATA, me, stamp, length), memoryview(common[0])]
+            outgoing[q] = [pack(kind, me, stamp, length), memoryview(common[0])]
             if extra is not None:
                 outgoing[q].append(memoryview(extra[0]))
         if size <= self.small and all(sum(map(len, parts)) <= self.small for parts in outgoing.values()):
@@ -454,6 +480,10 @@ class PartyMesh(Mesh):
                     poll.modify(fd, select.POLLOUT * sending | select.POLLIN * receiving)
         if broken:
             raise self._broken(broken[0], stamp)
+
+    def _may_stop(self, peer: int) -> bool:
+        self.stopping |= peer < self.parties
+        return peer < self.parties
 
     def _push(self, peer: int, to_send: dict[int, memoryview]) -> bool:
         """Send what the socket takes; false where it takes nothing any more."""

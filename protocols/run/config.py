@@ -7,7 +7,7 @@ role, session, program, parties        who this is, in what
 [data]      file, columns              what this role alone has
 [material]  store, session             of a computing party
 [output]    folder, checkpoint_every
-[timeouts]  start, round               seconds
+[timeouts]  start, round, back, link   seconds
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-_START, _ROUND = 600.0, 60.0
+_START, _ROUND, _BACK, _LINK = 600.0, 60.0, 300.0, 30.0
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,8 @@ class Config:
     every: int
     start: float
     round: float
+    back: float
+    link: float
 
     @property
     def computes(self) -> bool:
@@ -101,7 +103,8 @@ def _read(path: Path, top: _Table, reader: _Reader) -> Config:
         {role: _peer(peers.table(role)) for role in list(peers.left)}, top.table("options", {}).rest(),
         data.path("file", None), data.texts("columns"), material.path("store", None),
         material.text("session", "local"), output.path("folder"), output.whole("checkpoint_every", 100, least=1),
-        timeouts.seconds("start", _START), timeouts.seconds("round", _ROUND),
+        timeouts.seconds("start", _START), timeouts.seconds("round", _ROUND), timeouts.seconds("back", _BACK),
+        timeouts.seconds("link", _LINK),
     )  # fmt: skip
     names = party_names(parties) if parties <= 1000 else []
     computes = made.role in names

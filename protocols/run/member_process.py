@@ -9,7 +9,8 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import version
@@ -20,27 +21,28 @@ import numpy as np
 
 from bandits.csv_table import TableError, read_columns
 from mpc.client import serve
-from mpc.errors import ConfigError, MaskedError
+from mpc.errors import ConfigError, MaskedError, StoppedTogether
 from mpc.ledger import Entry
 from mpc.meter import Cost
 from mpc.net import certificates
 from mpc.net.tls import Member, Peer, Tls, TlsClient, listen_on
 
-from .checkpoint import checkpoints
 from .config import Config, party_names
-from .dealer_process import Nothing, check_store, stored
+from .dealer_process import Nothing, check_store, stored, warm_up
 from .exits import say
-from .folder import reserved, settle
-from .line_desk import LineDesk
-from .notes import Notes
+from .folder import HEARD, notes_in, reserved, settle
+from .going_on import Kept, beginning, left_with_a_word, until_over
+from .line_desk import LineDesk, Lines
 from .options import System, add_problem, check_parties
 from .parser import Parser
-from .program import Arrays, Ended, Program
+from .program import Arrays, Ended, Program, home_of
 from .progress import Progress
 from .rehearsal import Rehearsed, rehearse
 from .report import Report, plain_report, show
 from .role_process import PATIENCE, Task, computing_party
-from .tagged_file import prepare
+from .standing import agree, agree_as_client
+from .stopping import Stopped
+from .tagged_file import HOME_KEY
 
 _CHECKPOINTS = "checkpoints"
 
@@ -54,10 +56,14 @@ class Prepared:
     rehearsed: Rehearsed
     member: Member
     own: Arrays = field(repr=False)
+    resume: bool = False
 
 
-def prepared(config: Config, system: System) -> Prepared:
-    """All that can be wrong on this machine is found before anybody is called, and said at once."""
+def prepared(config: Config, system: System, *, resume: bool = False) -> Prepared:
+    """All that can be wrong on this machine is found before anybody is called, and said at once.
+
+    resume: it goes on with what it kept.
+    """
     wrong: list[str] = []
     noted = partial(_noted, wrong)
     program, rehearsed = None, None
@@ -71,45 +77,73 @@ def prepared(config: Config, system: System) -> Prepared:
         member = None if program is None else _member(config, program, wrong)
     if program is not None and rehearsed is not None and config.computes and config.store is not None:
         with noted("material.store"):
-            _check_store(config, program, rehearsed)
+            _check_store(config, program, rehearsed, resume=resume)
     with noted("output.folder"):
-        _check_free(config.folder)
+        _check_folder(config.folder, resume=resume)
     if wrong or program is None or rehearsed is None or member is None or own is None:
         raise ConfigError(f"{config.path} does not fit:" + "".join(f"\n  {line}" for line in wrong))
-    return Prepared(config, program, rehearsed, member, own)
+    return Prepared(config, program, rehearsed, member, own, resume)
 
 
-def play(given: Prepared, *, heard: int | None = None, told: IO[str] | None = None) -> None:
+def play(
+    given: Prepared, *, heard: int | None = None, told: IO[str] | None = None,
+    asked: Callable[[], AbstractContextManager[Callable[[], bool]]] = lambda: nullcontext(lambda: False),
+) -> None:  # fmt: skip
     """Meet the others, play the role, print and write what came of it.
 
-    heard, told: in place of stdin and stdout, of a client that meets the world.
+    heard, told: in place of stdin and stdout, of a client that meets the world.  asked: entered while a computing party
+    plays; whether it was asked to stop.  `Stopped` where all were.
     """
     config = given.config
     config.folder.mkdir(parents=True, exist_ok=True)
     with reserved(config.folder / _CHECKPOINTS):
         if config.computes:
-            _compute(given)
+            _compute(given, asked)
         else:
             _serve(given, sys.stdin.fileno() if heard is None else heard, told or sys.stdout)
 
 
-def _compute(given: Prepared) -> None:
+def _compute(given: Prepared, asked: Callable[[], AbstractContextManager[Callable[[], bool]]]) -> None:
     config, program, member = given.config, given.program, given.member
     keep, progress = config.folder / _CHECKPOINTS, Progress(program.decisions, program.unit)
-    source = Nothing() if config.store is None else stored(config.store, member.node, config.material, say)
-    task = Task(("", "", None), {}, config.session, 0, config.every, keep, config.round, draws=True)
+    spends = config.store is not None
+    kept = Kept(keep, config.session, config.role, home_of(member.node), None, not given.resume, spends)
+    warm_up(given.rehearsed.plan.items)
+    clients = range(program.parties, len(member.names))
+    task = _task(config, keep)
     assert config.listen is not None
-    listener = listen_on(*config.listen)
-    say(f"{config.role} of session {config.session!r} listens at {config.listen[0]}:{listener.getsockname()[1]}")
+    host, port = config.listen
+    listeners = [listen_on(host, port)]
+    say(f"{config.role} of session {config.session!r} listens at {host}:{listeners[0].getsockname()[1]}")
 
-    def join() -> Tls:
-        met = Tls.join(member, listener, timeout=config.round, starting=config.start, log=say)
+    def meet(seconds: float) -> Tls:
+        listener = listeners.pop() if listeners else listen_on(host, port)
+        met = Tls.join(member, listener, timeout=config.round, starting=seconds, log=say)
         say("all are there")
         return met
 
-    counted = computing_party(program, task, keep, member.node, source, given.own, join, progress)
+    def plays(mesh: Tls) -> tuple[dict[str, Any] | None, int]:
+        with left_with_a_word(mesh):
+            agreed = agree(mesh, kept.standing(), clients)
+            kept.begin(agreed, say, program.unit)
+            source = Nothing() if config.store is None else stored(config.store, member.node, config.material, say)
+        done = agreed.start
+
+        def stops(at: int) -> bool:
+            nonlocal done
+            done = at
+            return mesh.stopping and at % program.cycle == 0
+
+        with closing(source), asked() as mesh.wishes, left_with_a_word(mesh):
+            told = computing_party(
+                program, beginning(task, agreed), member.node, source, given.own, lambda: mesh, stops, progress
+            )
+        return told, done
+
+    counted, done = until_over(meet, plays, first=config.start, back=config.back, say=say)
     progress.end()
-    assert counted is not None, "nobody asked this role to stop"
+    if counted is None:
+        raise Stopped(done)
     ledger = tuple(Entry(**row) for row in counted["ledger"])
     dealt = given.rehearsed.plan.step_bytes * program.draws()
     ended = Ended(
@@ -125,31 +159,49 @@ def _compute(given: Prepared) -> None:
 def _serve(given: Prepared, heard: int, told: IO[str]) -> None:
     config, program, member = given.config, given.program, given.member
     role = next(role for role in program.roles if role.name == config.role)
-    starting = config.start
-    link = TlsClient.join(member, timeout=PATIENCE if role.patient else config.round, starting=starting, log=say)
-    say("all are there")
-    notes, keep = None, config.folder / _CHECKPOINTS
-    if role.notes:
-        prepare(keep)
-        notes = Notes(keep / role.notes, program.noted, who=role.name)
+    keep = config.folder / _CHECKPOINTS
+    noted = notes_in(program, keep) if role.notes else None
+    kept, task = Kept(keep, config.session, role.name, role.home, noted, not given.resume), _task(config, keep)
+    world = Lines(heard, told, timeout=config.round, record=keep / HEARD, who=role.name)
 
-    def written(done: int) -> None:
-        assert notes is not None
-        if done % config.every == 0 or done >= program.decisions:
-            notes.flush()
-            link.say_noted(done)
+    def meet(seconds: float) -> TlsClient:
+        patience = PATIENCE if role.patient else config.round
+        met = TlsClient.join(member, timeout=patience, starting=seconds, log=say)
+        say("all are there")
+        return met
 
-    desk = LineDesk(
-        heard, told, timeout=config.round, start=0, kept=None, keeps=None, notes=notes, pipe=Path(),
-        others=[], waiting=link.say_waiting, written=written,
-    )  # fmt: skip
+    def plays(link: TlsClient) -> Any:
+        with left_with_a_word(link):
+            agreed = agree_as_client(link, kept.standing())
+            state, now = kept.begin(agreed, say, program.unit), beginning(task, agreed)
+            world.begin(agreed.start, kept.again, again=agreed.again)
+            notes = notes_in(program, keep) if role.notes else None
+
+        def written(done: int) -> None:
+            if notes is not None and now.due(done, program.decisions):
+                notes.flush()
+                link.say_noted(done)
+
+        desk = LineDesk(
+            world, outside=link.await_outside, timeout=config.round, start=agreed.start, kept=state,
+            keeps=kept.keeps(now, program.decisions) if role.home else None, notes=notes, pipe=Path(), others=[],
+            waiting=link.say_waiting, written=written,
+        )  # fmt: skip
+        try:
+            return serve(link, program.client(role.name, given.own, desk))
+        except StoppedTogether as stopped:
+            kept.stopped(now, stopped.done)
+            raise Stopped(stopped.done) from None
+        finally:
+            desk.close()
+
     try:
-        left = serve(link, program.client(role.name, given.own, desk))
+        left = until_over(meet, plays, first=config.start, back=config.back, say=say)
     finally:
-        desk.close()
+        world.close()
     done = program.decisions
     facts = {"program": program.name, "role": config.role, "session": config.session, f"{program.unit}s": done}
-    learned = {} if notes is None else {"learned": notes.words().reshape(done, -1).tolist()}
+    learned = {} if noted is None else {"learned": noted.words().reshape(done, -1).tolist()}
     report = Report({**facts, "left": left, **learned}, f"{config.role}: {done:,} {program.unit}s are over", done)
     with contextlib.redirect_stdout(sys.stderr):  # stdout is the world's
         show(report, _told(config), config.folder, None, as_json=False)
@@ -269,14 +321,22 @@ def _flat(given: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any
             yield f"{before}{name}", value if isinstance(value, (str, int, float, type(None))) else str(value)
 
 
-def _check_store(config: Config, program: Program[Any], rehearsed: Rehearsed) -> None:
+def _check_store(config: Config, program: Program[Any], rehearsed: Rehearsed, *, resume: bool) -> None:
+    """resume: how many steps are left is known when all have met."""
     assert config.store is not None
     party, (words, cure) = party_names(config.parties).index(config.role), program.purpose
-    check_store(config.store, party, config.material, rehearsed.plan, program.draws(), run=words, cure=cure)
+    steps = 1 if resume else program.draws()
+    check_store(config.store, party, config.material, rehearsed.plan, steps, run=words, cure=cure)
 
 
-def _check_free(folder: Path) -> None:
-    """A session begins anew: what an earlier one left there is not gone on with, and not written over."""
+def _check_folder(folder: Path, *, resume: bool) -> None:
+    """What an earlier run left there is not written over, and gone on with only where somebody says so."""
     keep = folder / _CHECKPOINTS
-    if (folder / "result.json").exists() or any(checkpoints(home) for home in keep.glob("*")):
-        raise ConfigError(f"{folder} holds what an earlier run left: name another folder")
+    if (folder / "result.json").exists():
+        raise ConfigError(f"{folder} holds the result of a run that reached its end: name another folder")
+    if not resume and any(path.name != HOME_KEY for path in keep.glob("**/*") if path.is_file()):
+        raise ConfigError(f"{folder} holds what an earlier run left: go on with --resume, or name another folder")
+
+
+def _task(config: Config, keep: Path) -> Task:
+    return Task(("", "", None), {}, config.session, 0, config.every, keep, config.round, draws=True)

@@ -73,9 +73,9 @@ def written(folder: Path, parties: int, role: str, ports: list[str], **changed: 
 def world(parties: int, arms: int, rewards: int) -> None:
     """What is between the puller's stdout and the payer's stdin."""
     with os.fdopen(arms) as lines, os.fdopen(rewards, "w", buffering=1) as told:
-        for outcomes, line in zip(bandit(parties).world.outcomes, lines):
+        for line in lines:
             said = json.loads(line)
-            paid = pulled(outcomes, np.array(said["values"]).reshape(1, 1))
+            paid = pulled(bandit(parties).world.outcomes[said["decision"]], np.array(said["values"]).reshape(1, 1))
             told.write(json.dumps({"decision": said["decision"], "values": paid.reshape(-1).tolist()}) + "\n")
 
 
@@ -97,10 +97,10 @@ def played(folder: Path, parties: int, files: dict[str, Path]) -> list[Outcome]:
     return side_by_side(*roles, pulls, pays)
 
 
-def dealt(folder: Path, parties: int) -> Path:
+def dealt(folder: Path, parties: int, steps: int = STEPS) -> Path:
     """Material, and a copy of it that was made before either was used: both have the same coins."""
     plan = rehearse(bandit(parties)).plan
-    deal(plan, STEPS, folder / "material")
+    deal(plan, steps, folder / "material")
     shutil.copytree(folder / "material", folder / "copied")
     return folder / "copied"
 
