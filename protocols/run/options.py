@@ -17,20 +17,21 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
-
 from mpc.errors import ConfigError
 from mpc.launch import Place, place
 from mpc.net.transport import DEFAULT_TIMEOUT, check_timeout
 from mpc.scratch import remove_left, scratch_folder
 from offline import Plan
 
+from .apart import Apart
+from .config import ON_SHARES
 from .exits import exit_codes, say
 from .folder import PICTURES, Keep, check_file, check_picture, reserved, settle
 from .launch import Processes, launch
+from .on_shares import OnShares
 from .parser import Parser
 from .plan_command import add_plan
-from .program import Arrays, Program
+from .program import Program
 from .progress import Progress
 from .rehearsal import rehearse
 from .report import Report, show
@@ -38,7 +39,7 @@ from .simulate import simulate
 from .stopping import Interrupt, Stopped
 from .torchrun import check_dealt, check_place, follow, one_voice, reported, torchrun
 
-CLASSIC, MPC = "classic", "mpc"
+CLASSIC, MPC = "classic", ON_SHARES
 IN_THIS_PROCESS, IN_PROCESSES = "all roles in this process", "a process for each role"
 _OF_PROCESSES = "material", "session", "timeout"
 
@@ -56,7 +57,6 @@ class System(ABC):
     every: ClassVar[int] = 100
     modes: ClassVar[tuple[str, ...]] = (MPC,)
     untold: ClassVar[str] = ""  # what has not happened where a run was stopped
-    apart: ClassVar[bool] = False  # whether its roles may be on machines of their own: `columns`, `from_rows`
     draws_reference: ClassVar[bool] = True  # whether its picture is of a reference, whose coins a dealer beside it has
 
     @abstractmethod
@@ -93,13 +93,14 @@ class System(ABC):
         """How many steps were asked for."""
         return self.planned(options).decisions
 
-    def columns(self, program: Program[Any], role: str) -> int:
-        """How many numbers of its own a role brings to each decision, where it is on a machine of its own; 0: none."""
-        raise NotImplementedError
+    def add_apart(self, parser: ArgumentParser) -> None:  # noqa: B027  many have none
+        """Options beside those of the problem that all its roles must know, where each is on a machine of its own."""
 
-    def from_rows(self, program: Program[Any], role: str, rows: np.ndarray | None) -> Arrays:
-        """What this role alone has, from (rows, columns) that it brings; None where it brings nothing."""
-        raise NotImplementedError
+    def apart(self, options: Namespace) -> Apart:
+        """Its roles on machines of their own; no option names what one of them alone has."""
+        if options.mode == MPC:
+            return OnShares(self.planned(options))
+        raise ConfigError(f"{self.name} has no mode {options.mode!r} between machines: there is {MPC!r}")
 
     def classic(
         self, options: Namespace, keep: Keep | None, *, processes: bool, watch: Callable[[int], None]
