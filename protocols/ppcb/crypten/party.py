@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from mpc.interop.crypten import opened_to
+
 from ...run.crypten_parties import Watched, crypten_party
 from ...run.program import Arrays
 from ..player import feature_blocks
@@ -41,8 +43,8 @@ def play(crypten: ModuleType, given: Mapping[str, Any], own: Arrays) -> Iterator
             ])  # fmt: skip
             scores = bandit.scores(x) + of_puller("draws", step)
             onehot = pick(scores, of_puller("explores", step), of_puller("drawn", step))
-            told, reward = onehot.get_plain_text(dst=PULLER), 0.0
-            if party == PULLER:
+            told, reward = opened_to(onehot, PULLER), 0.0
+            if told is not None:
                 arm = int(told.argmax())
                 reward = own["outcomes"][step, arm]
                 yield {"arm": arm}
