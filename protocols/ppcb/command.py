@@ -10,15 +10,20 @@ from typing import Any, TypeVar
 
 from bandits.environments import Environment
 from mpc.errors import ConfigError
+from mpc.interop.crypten import crypten_python
 
 from ..run.choices import chosen, values
 from ..run.exits import say
 from ..run.folder import Keep, notes_in
-from ..run.options import System, add_problem
+from ..run.launch import launch
+from ..run.options import System, add_problem, processes_of
 from ..run.program import Program
 from ..run.rehearsal import rehearse
 from ..run.report import Report
+from ..run.simulate import simulate
 from .clients import Tally, pulled
+from .crypten.engine import beside, check_engine
+from .crypten.report import report as beside_report
 from .data_options import add_data, check_data, environment_of
 from .report import report
 from .run import Bandit, Run
@@ -38,8 +43,10 @@ _EXAMPLES = """examples:
   masked {how} {name} --steps 640 --batch 64                          64 contexts together: half the bytes for each,
                                                                     an eighth of the time, 29 rounds for all
   masked {how} {name} --policy linucb --alpha 0.5 --eps 0             private LinUCB
+  masked {how} {name} --engine crypten --steps 300                    Algorithm 1 by CrypTen 0.4.1, beside ours
   masked {how} {name} --json                                          one JSON document for other tools
 """
+OURS, CRYPTEN = "ours", "crypten"
 _N = TypeVar("_N", int, float)
 _NEGATIVE = re.compile(r"^-[\d.][-\d.,e+]*$")
 _LONG = 2.0  # seconds of loading after which it is said
@@ -58,8 +65,12 @@ class PPCB(System):
         add_settings(parser)
 
     def add_options(self, parser: ArgumentParser, *, processes: bool) -> None:
-        """The data."""
+        """The data, and who computes."""
         add_data(parser)
+        parser.add_argument(
+            "--engine", choices=[OURS, CRYPTEN], default=OURS,
+            help="crypten: the same steps by CrypTen as well, in one report; scripts/setup_crypten installs it (ours)",
+        )  # fmt: skip
 
     def check(self, options: Namespace) -> None:
         """What argparse does not know."""
@@ -68,6 +79,23 @@ class PPCB(System):
             raise ConfigError("--alpha is of --policy linucb and thompson: epsilon-greedy has --eps alone")
         if hasattr(options, "data"):  # a plan takes no data
             check_data(options)
+        if self.otherwise(options):
+            if options.resume:
+                raise ConfigError("--engine crypten keeps nothing to go on from: leave out --resume, start again")
+            check_engine(settings_of(options))
+            crypten_python()
+
+    def otherwise(self, options: Namespace) -> str:
+        """CrypTen's run is not on our shares."""
+        return f"--engine {CRYPTEN}" if getattr(options, "engine", OURS) == CRYPTEN else ""
+
+    def classic(
+        self, options: Namespace, keep: Keep | None, *, processes: bool, watch: Callable[[int], None]
+    ) -> Report:
+        """The steps by us, and then by CrypTen."""
+        program = self.program(options, processes=processes)
+        ours = launch(program, processes_of(options), say=say) if processes else simulate(program, seed=options.seed)
+        return beside_report(beside(program, ours, watch=watch), processes=processes)
 
     def steps(self, options: Namespace) -> int:
         """Contexts in each replica."""

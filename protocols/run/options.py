@@ -102,10 +102,14 @@ class System(ABC):
             return OnShares(self.planned(options))
         raise ConfigError(f"{self.name} has no mode {options.mode!r} between machines: there is {MPC!r}")
 
+    def otherwise(self, options: Namespace) -> str:
+        """The option by which this run is not on our shares; empty where it is."""
+        return "" if options.mode == MPC else f"--mode {options.mode}"
+
     def classic(
         self, options: Namespace, keep: Keep | None, *, processes: bool, watch: Callable[[int], None]
     ) -> Report:
-        """Play the protocol as it was published."""
+        """Play the protocol as it was published, or as `otherwise` says."""
         raise ConfigError(f"{self.name} has no --mode {options.mode}")
 
 
@@ -223,7 +227,7 @@ def _run(system: System, options: Namespace, *, processes: bool) -> None:
 
 def _played(system: System, options: Namespace, out: Path | None, *, processes: bool) -> Report:
     keep = _keep_in(system, options, out)
-    if options.mode != MPC:
+    if system.otherwise(options):
         progress = Progress(system.steps(options), system.step)
         report = system.classic(options, keep, processes=processes, watch=progress)
         progress.end()
@@ -237,7 +241,7 @@ def _played(system: System, options: Namespace, out: Path | None, *, processes: 
         more = system.running(program, kept)
         if processes:
             run = launch(
-                program, _processes(options), keep=keep, watch=lambda done: progress(done, more(done)), say=say
+                program, processes_of(options), keep=keep, watch=lambda done: progress(done, more(done)), say=say
             )  # fmt: skip
         else:
             interrupt = stack.enter_context(Interrupt())
@@ -254,7 +258,7 @@ def _played(system: System, options: Namespace, out: Path | None, *, processes: 
 def _ranked(system: System, options: Namespace, out: Path | None, here: Place) -> None:
     """As one of the ranks that torchrun started; without a folder, only the end is kept, and only for the result."""
     keep = _keep_in(system, options, out)
-    clients, how = system.clients(options, processes=True), _processes(options)
+    clients, how = system.clients(options, processes=True), processes_of(options)
     with one_voice(here):
         check_dealt(how, keep)
     if here.node:
@@ -293,21 +297,19 @@ def _checked(system: System, options: Namespace, here: Place | None, *, processe
     if options.checkpoint_every < 1:
         unit = system.unit or system.step
         raise ConfigError(f"at least 1 {unit} between checkpoints, not {options.checkpoint_every}")
-    published = options.mode != MPC
-    if not published:
+    other = system.otherwise(options)
+    if options.mode == MPC:
         check_parties(options.parties)
-    elif here is not None:
-        raise ConfigError(
-            f"torchrun starts computing parties, and --mode {options.mode} has none: use 'masked launch {system.name}'"
-        )
+    if other and here is not None:
+        raise ConfigError(f"torchrun starts computing parties, and {other} has none: use 'masked launch {system.name}'")
     if here is None and not processes:
         for name in _OF_PROCESSES:
             if getattr(options, name) is not None:
                 raise ConfigError(
                     f"--{name} is for parties in processes of their own: use 'masked launch {system.name}'"
                 )
-    if published and options.material is not None:
-        raise ConfigError(f"--material is of --mode {MPC}: the published protocol draws nothing that is dealt")
+    if other and options.material is not None:
+        raise ConfigError(f"--material is of runs on our shares: {other} draws nothing that is dealt")
     if options.timeout is not None:
         check_timeout(options.timeout)
     if options.plot is not None and options.material is not None and system.draws_reference:
@@ -340,7 +342,8 @@ def _keep_in(system: System, options: Namespace, out: Path | None) -> Keep | Non
     return Keep(folder, options.checkpoint_every, options.resume, options.overwrite)
 
 
-def _processes(options: Namespace) -> Processes:
+def processes_of(options: Namespace) -> Processes:
+    """How its processes are started."""
     timeout = DEFAULT_TIMEOUT if options.timeout is None else options.timeout
     return Processes(timeout, options.material, options.session or "local")
 
