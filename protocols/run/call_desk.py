@@ -71,7 +71,7 @@ def found(where: str, home: Path) -> Call:
         raise ConfigError(f"{where}: {module} cannot be imported, {_place(error)}") from error
     if not callable(made):
         raise ConfigError(f"{where}: {module} has no function {name}")
-    return made  # type: ignore[no-any-return]
+    return made
 
 
 def _called(function: Call, *given: Any) -> Any:
