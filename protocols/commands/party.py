@@ -37,7 +37,7 @@ def _play(options: Namespace) -> None:
     try:
         play(given, asked=_asked)
     except Stopped as stopped:
-        say(f"stopped after {given.program.unit} {stopped.done:,}, as all roles: go on with --resume at each")
+        say(f"stopped after {given.apart.unit} {stopped.done:,}, as all roles: go on with --resume at each")
         raise SystemExit(130) from None
     except PeerLost as lost:
         raise PeerLost(f"{lost}; --resume goes on from the last checkpoint that all have", peer=lost.peer) from None

@@ -7,6 +7,7 @@ go on from there.  Nothing drawn before is drawn again: stores only move forward
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -21,12 +22,12 @@ from mpc.net.transport import Transport
 
 from .checkpoint import Checkpoint, checkpoint_at, checkpoints, forget_beyond
 from .desk import State
-from .folder import other_owner
+from .folder import SEEDS_KEY, other_owner
 from .notes import Notes, note_again
-from .program import Arrays
+from .program import Arrays, Fresh
 from .role_process import Task
 from .standing import Agreed, Standing, fresh_word
-from .tagged_file import prepare
+from .tagged_file import prepare, read_kept, write_kept
 
 T = TypeVar("T")
 Say = Callable[[str], None]
@@ -122,6 +123,29 @@ def until_over(meet: Callable[[float], T], play: Callable[[T], Any], *, first: f
         except PeerLost as lost:
             say(f"{lost}; all who are left wait up to {back:g} s for it to be started again with --resume")
             seconds = back
+
+
+class Seeds:
+    """Coins that a role draws for itself, by name: one that goes on has those that it had."""
+
+    def __init__(self, keep: Path, fresh: Fresh, *, resume: bool) -> None:
+        self._path, self._fresh, self._drawn = keep / SEEDS_KEY, fresh, dict[str, bytes]()
+        if resume and self._path.exists():
+            had = json.loads(read_kept(self._path, cure="put it back, or begin anew"))
+            self._drawn = {name: bytes.fromhex(seed) for name, seed in had.items()}
+        self._kept = len(self._drawn)
+
+    def __call__(self, name: str) -> bytes:
+        """The one of this name."""
+        if name not in self._drawn:
+            self._drawn[name] = self._fresh(name)
+        return self._drawn[name]
+
+    def keep(self) -> None:
+        """They are on the disk when this returns."""
+        if len(self._drawn) > self._kept:
+            write_kept(self._path, json.dumps({name: seed.hex() for name, seed in self._drawn.items()}).encode())
+            self._kept = len(self._drawn)
 
 
 @contextmanager

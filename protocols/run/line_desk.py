@@ -61,6 +61,9 @@ class Lines:
         if self._known.get(number) == values:
             return
         self._known[number] = values
+        self._say(number, values)
+
+    def _say(self, number: int, values: list[float]) -> None:
         try:
             print(json.dumps({"decision": number, "values": values}), file=self._told, flush=True)
         except OSError as error:
@@ -83,8 +86,7 @@ class Lines:
         came = self._opened(wanted)
         if number < len(came):
             return came[number]
-        while (values := self._values(self._line(number, outside, waiting), number, wanted)) is None:
-            pass
+        values = self._next(number, wanted, outside, waiting)
         if self._notes is not None:
             self._notes.append(values.view(np.int64))
         came.append(values)
@@ -109,6 +111,12 @@ class Lines:
                 if self._notes is not None:
                     self._notes.cut(self._cut)
         return self._came
+
+    def _next(self, number: int, wanted: int, outside: Outside, waiting: Callable[[str], None]) -> np.ndarray:
+        """Of a decision that nothing is known of yet."""
+        while (values := self._values(self._line(number, outside, waiting), number, wanted)) is None:
+            pass
+        return values
 
     def _values(self, line: bytes, number: int, wanted: int) -> np.ndarray | None:
         """None of a line that came before."""

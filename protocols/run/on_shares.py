@@ -1,0 +1,212 @@
+"""A role of any `Program` on a machine of its own: a computing party with its store, or a client at a desk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import closing
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mpc.client import serve
+from mpc.errors import StoppedTogether
+from mpc.ledger import Entry
+from mpc.meter import Cost
+from mpc.net.tls import Met, Tls, TlsClient
+
+from .apart import Apart, Common, Seat, agreed_secrets
+from .config import Config
+from .dealer_process import Nothing, check_store, stored, warm_up
+from .folder import HEARD, notes_in, settle
+from .going_on import Kept, beginning, left_with_a_word, until_over
+from .line_desk import LineDesk
+from .program import Arrays, Brings, Ended, Fresh, Program, home_of, party_name
+from .progress import Progress
+from .rehearsal import Rehearsed, rehearse
+from .report import Report, plain_report, show
+from .role_process import PATIENCE, Task, computing_party
+from .standing import agree, agree_as_client
+from .stopping import Stopped
+
+CHECKPOINTS = "checkpoints"
+
+
+class OnShares(Apart):
+    """program: as every role knows it."""
+
+    def __init__(self, program: Program[Any]) -> None:
+        self.program = program
+        self.name, self.unit, self.decisions, self.parties = (
+            program.name, program.unit, program.decisions, program.parties,
+        )  # fmt: skip
+        self.names = (*map(party_name, range(program.parties)), *(role.name for role in program.roles))
+
+    @cached_property
+    def rehearsed(self) -> Rehearsed:
+        """What a decision draws and costs."""
+        return rehearse(self.program)
+
+    @property
+    def common(self) -> Common:
+        """The program's."""
+        return self.program.common
+
+    def public(self) -> Mapping[str, Any]:
+        """The program's."""
+        return self.program.public()
+
+    def brings(self, role: str) -> Brings:
+        """The program's."""
+        return self.program.brings(role)
+
+    def brought(self, role: str, rows: np.ndarray | None, fresh: Fresh) -> Arrays:
+        """The program's."""
+        return self.program.brought(role, rows, fresh)
+
+    @property
+    def purpose(self) -> str:
+        """The program's."""
+        return self.program.purpose[0]
+
+    @property
+    def cost(self) -> Cost:
+        """Of a decision."""
+        return self.rehearsed.cost
+
+    def check(self, config: Config, *, resume: bool) -> None:
+        """A computing party has the material that this run draws; how much one that goes on needs, all know later."""
+        if config.store is not None and config.role in self.names[: self.parties]:
+            words, cure = self.program.purpose
+            check_store(
+                config.store, self.names.index(config.role), config.material, self.rehearsed.plan,
+                1 if resume else self.program.draws(), run=words, cure=cure,
+            )  # fmt: skip
+
+    def play(self, seat: Seat) -> None:
+        """A party computes, a client serves."""
+        if seat.member.node < self.parties:
+            self._compute(seat)
+        else:
+            self._serve(seat)
+
+    def _compute(self, seat: Seat) -> None:
+        config, program, member, say = seat.config, self.program, seat.member, seat.say
+        keep, progress, home = config.folder / CHECKPOINTS, Progress(program.decisions, program.unit), config.role
+        kept = Kept(keep, config.session, home, home_of(member.node), None, not seat.resume, config.store is not None)
+        warm_up(self.rehearsed.plan.items)
+
+        def meet(seconds: float) -> Tls:
+            return Tls.over(member, seat.meet(seconds), config.round, say)
+
+        def plays(mesh: Tls) -> tuple[dict[str, Any] | None, int]:
+            with left_with_a_word(mesh):
+                agreed = agree(mesh, kept.standing(), range(program.parties, len(self.names)))
+                kept.begin(agreed, say, program.unit)
+                source = Nothing() if config.store is None else stored(config.store, member.node, config.material, say)
+            done = agreed.start
+
+            def stops(at: int) -> bool:
+                nonlocal done
+                done = at
+                return mesh.stopping and at % program.cycle == 0
+
+            with closing(source), seat.asked() as mesh.wishes, left_with_a_word(mesh):
+                task = beginning(self._task(config), agreed)
+                return computing_party(
+                    program, task, member.node, source, seat.own, lambda: mesh, stops, progress
+                ), done  # fmt: skip
+
+        counted, done = until_over(meet, plays, first=config.start, back=config.back, say=say)
+        progress.end()
+        if counted is None:
+            raise Stopped(done)
+        ledger = tuple(Entry(**row) for row in counted["ledger"])
+        dealt = self.rehearsed.plan.step_bytes * program.draws()
+        ended = Ended(
+            program.decisions, Cost(**counted["cost"]), Cost(**counted["played"]), ledger, counted["seconds"],
+            self.rehearsed.turn, dealt, 0.0, None, {}, {}, np.zeros(0, np.int64), {},
+        )  # fmt: skip
+        said = [
+            f"{config.role}: {program.decisions:,} {program.unit}s of {program.name} with {program.parties} parties"
+        ]
+        show(plain_report(program, _facts(config), said, ended), told(config), config.folder, None, as_json=False)
+        settle(program, keep)
+
+    def _serve(self, seat: Seat) -> None:
+        config, program = seat.config, self.program
+        role = next(role for role in program.roles if role.name == config.role)
+        keep = config.folder / CHECKPOINTS
+        notes = notes_in(program, keep) if role.notes else None
+        kept = Kept(keep, config.session, role.name, role.home, notes, not seat.resume)
+        world = seat.world(keep / HEARD)
+
+        def meet(seconds: float) -> tuple[TlsClient, Arrays]:
+            links = seat.meet(seconds)
+            own = {**seat.own, **_arrays(agreed_secrets(self, seat, links))}
+            seat.fresh.keep()
+            _part_beside(seat, links)
+            return TlsClient.over(seat.member, links, PATIENCE if role.patient else config.round, seat.say), own
+
+        def plays(met: tuple[TlsClient, Arrays]) -> Any:
+            link, own = met
+            with left_with_a_word(link):
+                agreed = agree_as_client(link, kept.standing())
+                state, task = kept.begin(agreed, seat.say, program.unit), beginning(self._task(config), agreed)
+                world.begin(agreed.start, kept.again, again=agreed.again)
+                written = notes_in(program, keep) if role.notes else None
+
+            def noted(done: int) -> None:
+                if written is not None and task.due(done, program.decisions):
+                    written.flush()
+                    link.say_noted(done)
+
+            desk = LineDesk(
+                world, outside=link.await_outside, timeout=config.round, start=agreed.start, kept=state,
+                keeps=kept.keeps(task, program.decisions) if role.home else None, notes=written, pipe=Path(),
+                others=[], waiting=link.say_waiting, written=noted,
+            )  # fmt: skip
+            try:
+                return serve(link, program.client(role.name, own, desk))
+            except StoppedTogether as stopped:
+                kept.stopped(task, stopped.done)
+                raise Stopped(stopped.done) from None
+            finally:
+                desk.close()
+
+        with closing(world):
+            left = until_over(meet, plays, first=config.start, back=config.back, say=seat.say)
+        done, ends = program.decisions, program.told(role.name, left)
+        learned = {} if notes is None else {"learned": notes.words().reshape(done, -1).tolist()}
+        lines = [f"{config.role}: {done:,} {program.unit}s are over"]
+        lines += [f"{name.replace('_', ' ')}: {value:,g}" for name, value in ends.items()]
+        document = {**_facts(config), f"{program.unit}s": done, **ends, "left": left, **learned}
+        show(Report(document, "\n".join(lines), done), told(config), config.folder, None, as_json=False, say=seat.say)
+        settle(program, keep)
+
+    def _task(self, config: Config) -> Task:
+        keep = config.folder / CHECKPOINTS
+        return Task(("", "", None), {}, config.session, 0, config.every, keep, config.round, draws=True)
+
+
+def told(config: Config) -> Mapping[str, Any]:
+    """A role's file, as a result names it."""
+    return {"config": config.path, "parties": config.parties, **config.options}
+
+
+def _facts(config: Config) -> dict[str, Any]:
+    return {"program": config.program, "role": config.role, "session": config.session}
+
+
+def _arrays(secrets: Mapping[str, bytes]) -> Arrays:
+    return {name: np.frombuffer(raw, np.uint8) for name, raw in secrets.items()}
+
+
+def _part_beside(seat: Seat, links: Met) -> None:
+    """Links that served to agree on secrets end here."""
+    for node in links.keys() - set(seat.member.computed_with):
+        links[node].close()
+
+
+__all__ = ["CHECKPOINTS", "OnShares", "told"]
