@@ -32,6 +32,7 @@ class Kind(IntEnum):
     WAITS = 5  # the sender waits for somebody, who stands in place of the position
     NOTED = 6  # what the sender notes is on its disk, up to the decision that stands in place of the round
     READY = 7  # the sender has met all
+    ARRIVED = 9  # so many bytes, in place of the round, have come from the receiver of this
     LAST = 8  # DATA, and the sender wishes that all stop after this decision
 
 

@@ -35,6 +35,7 @@ from .frames import (
     unpack,
     went_on,
 )
+from .links import Link
 from .transport import Stamp
 
 _SMALL = 1 << 16  # fits both sockets' buffers twice over
@@ -44,6 +45,8 @@ _LAST_WORDS = 0.5  # seconds in which a node that stops with an error is heard o
 _SOON = 0.25  # of a round's time; then a node's peers are told for whom it waits
 _STALLED = 5.0  # seconds; then whoever watches this process is told what a round waits for
 _WORDS = 1000  # that a peer may say between two messages
+_STANDS = 1.0  # seconds that a round has at least when a link that was cut is made again
+_TELL, _KEPT = 1 << 18, 1 << 22  # bytes of a link: after which the sender hears that they came; that it keeps
 _AGAIN = 4  # how often in a wait a peer's word that it waits itself begins the time anew: such chains are short
 _LONGEST = 1 << 30  # milliseconds that the kernel waits at a time
 _FAREWELL = 2.0  # seconds that a party which has ended waits for the others to end
@@ -97,14 +100,14 @@ class Mesh:
 
         A peer that leaves meanwhile is noticed, and ends the wait with what it said last.
         """
-        poll, by_fd = select.poll(), {sock.fileno(): peer for peer, sock in self._peers.items()}
-        poll.register(descriptor, select.POLLIN)
-        for fd in by_fd:
-            poll.register(fd, select.POLLRDHUP)
-        ready = [fd for fd, _ in poll.poll(_milliseconds(time.monotonic() + seconds))]
-        for fd in ready if descriptor not in ready else ():
-            raise self._broken(by_fd[fd], Stamp(0, bytes(8), "waiting for the world outside"))
-        return bool(ready)
+        stamp, until = Stamp(0, bytes(8), "waiting for the world outside"), time.monotonic() + seconds
+        while ready := dict(self._polled(dict.fromkeys(self._peers, select.POLLRDHUP), until, descriptor)):
+            if -1 in ready:
+                return True
+            for peer, link in ((peer, self._peers[peer]) for peer in ready):
+                if not isinstance(link, Link) or link.look() or link.ended:
+                    raise self._broken(peer, stamp)
+        return False
 
     def _tell_waiting(self, whom: str, but: int | None = None) -> None:
         """The same, to all but the one it waits for and those in the middle of whose frame it is."""
@@ -169,8 +172,18 @@ class Mesh:
         """Whether a peer's socket is ready before the round is over.  left: bytes that it is waited for with."""
         while not self._ready(peer, events, word := self._next_word()):
             if word >= self._until:
-                return False
+                if not self._stands_still(peer):
+                    return False
+                continue
             self._speak(peer, stamp, left)
+        return True
+
+    def _stands_still(self, peer: int) -> bool:
+        """Whether a round's time does: its link is cut, and somebody else says when to give up."""
+        link = self._peers[peer]
+        if not isinstance(link, Link) or link.up or link.ended:
+            return False
+        self._until = time.monotonic() + _STANDS
         return True
 
     def _ready(self, peer: int, events: int, until: float) -> bool:
@@ -178,13 +191,16 @@ class Mesh:
         sock = self._peers[peer]
         if events & select.POLLIN and self._unread(sock):
             return True
-        poll = select.poll()
-        poll.register(sock, events)
-        return bool(poll.poll(_milliseconds(until)))
+        return bool(self._polled({peer: events}, until))
 
     def _send(self, peer: int, parts: Sequence[bytes | memoryview], stamp: Stamp) -> OSError | None:
         """Send a frame.  An error is returned: what the peer said before it left still waits to be read."""
         self.frame_bytes += HEADER_BYTES
+        self._await_room(peer, stamp)
+        return self._put(peer, parts, stamp)
+
+    def _put(self, peer: int, parts: Sequence[bytes | memoryview], stamp: Stamp) -> OSError | None:
+        """The same, of words too that nobody waits for and none counts."""
         if before := self._unsent.get(peer):
             parts = [before, *parts]
         sock, done, wanted = self._peers[peer], 0, sum(len(part) for part in parts)
@@ -224,6 +240,34 @@ class Mesh:
             if not checked and done >= HEADER_BYTES:
                 done = self._judge(peer, into, done, stamp)
                 checked = done >= HEADER_BYTES
+        self._say_arrived(peer, stamp)
+
+    def _say_arrived(self, peer: int, stamp: Stamp) -> None:
+        """Between two frames, tell the other end of a link that may be cut how much of it is here, now and then."""
+        link = self._peers[peer]
+        if isinstance(link, Link) and link.received - link.told >= _TELL:
+            link.told = link.received
+            self._put(peer, [pack(Kind.ARRIVED, self.node, Stamp(link.received, bytes(8), ""), 0)], stamp)
+
+    def _await_room(self, peer: int, stamp: Stamp) -> None:
+        """Before a frame, wait until the other end of a link that may be cut has said that most of it arrived."""
+        link = self._peers[peer]
+        while isinstance(link, Link) and link.kept > _KEPT:
+            raw, done = bytearray(HEADER_BYTES), 0
+            while done < HEADER_BYTES:
+                if not self._in_time(peer, select.POLLIN, stamp, HEADER_BYTES - done):
+                    raise self._silent(peer, stamp)
+                try:
+                    done += link.recv_into(memoryview(raw)[done:])
+                except BlockingIOError:
+                    continue
+                except OSError as error:
+                    raise self._lost(peer, stamp) from error
+            header = unpack(bytes(raw), peer, self.nodes)
+            if header.kind is not Kind.ARRIVED:  # the peer goes on, and hears and says more as it does
+                link.push_back(bytes(raw))
+                return
+            link.arrived(header.round)
 
     def _soon(self, sock: socket.socket, into: memoryview) -> int:
         """What comes within a moment, 0 if nothing does: sleeping and waking up takes longer than many an answer."""
@@ -253,6 +297,11 @@ class Mesh:
             header = unpack(got[:HEADER_BYTES], peer, self.nodes)
             if header.kind is Kind.ABORT:
                 raise self._aborted(peer, header, bytes(got[HEADER_BYTES:done]))
+            if header.kind is Kind.ARRIVED and isinstance(link := self._peers[peer], Link):
+                link.arrived(header.round)
+                got[: done - HEADER_BYTES] = bytes(got[HEADER_BYTES:done])
+                done -= HEADER_BYTES
+                continue
             self._words[peer] = self._words.get(peer, 0) + 1
             if self._words[peer] > _WORDS:
                 raise Desync(f"{self.nodes.name(peer)} says {_WORDS} things and sends nothing: run the same release")
@@ -303,7 +352,9 @@ class Mesh:
         return PeerLost(f"{self.nodes.name(peer)} {how}", peer=peer)
 
     def _lost(self, peer: int, stamp: Stamp) -> PeerLost:
-        who = self.nodes.name(peer)
+        who, link = self.nodes.name(peer), self._peers[peer]
+        if isinstance(link, Link) and link.ended:
+            return PeerLost(f"{who} is lost in round {stamp.round}: {link.ended}", peer=peer)
         return PeerLost(f"{who} closed its connection in round {stamp.round}: it died or was stopped", peer=peer)
 
     def _broken(self, peer: int, stamp: Stamp) -> MaskedError:
@@ -333,11 +384,16 @@ class Mesh:
         if self._closed:
             return
         self._closed = True
+        lasting = [sock for sock in self._peers.values() if isinstance(sock, Link)]
+        for link in lasting if reason else ():
+            link.leave()
         last = b"".join(farewell(reason, self.node))
-        listening = reason or self.node < self.parties
+        listening = reason or lasting or self.node < self.parties
         try:
             heard = self._part(last, (_LAST_WORDS if reason else _FAREWELL) if listening else 0.0)
         finally:
+            for link in lasting:
+                link.leave()
             for sock in self._peers.values():
                 with contextlib.suppress(OSError):  # what is not read makes the kernel reset it, with our last words
                     sock.recv(1 << 16, socket.MSG_DONTWAIT)
@@ -354,43 +410,80 @@ class Mesh:
         """Finish the frames under way, send the last one, and hear the peers out; gives the next header of each.
 
         Reading on until the peers close keeps the kernel from resetting a connection before our last words are read.
+        A link that is cut meanwhile is waited for: what it lost is wanted at its other end.
         """
         left = {q: memoryview(bytes(self._unsent.get(q, b"")) + last) for q in self._peers}
         heard, deadline = dict.fromkeys(self._peers, b""), time.monotonic() + seconds
-        hear = {q for q in self._peers if q < self.parties} if seconds else set()
-        poll, by_fd = select.poll(), {sock.fileno(): q for q, sock in self._peers.items()}
-        for fd in by_fd:
-            poll.register(fd, select.POLLIN | select.POLLOUT)
-        active = set(by_fd)
+        hear = (
+            {q for q, sock in self._peers.items() if q < self.parties or isinstance(sock, Link)} if seconds else set()
+        )
+        active = set(self._peers)
         while active:
-            wait = max(0.0, deadline - time.monotonic())
-            ready = poll.poll(wait * 1000)
-            for fd, events in ready:
-                q = by_fd[fd]
+            wanted = {q: select.POLLOUT * bool(left[q]) | select.POLLIN * (q in hear) for q in active}
+            over = time.monotonic() >= deadline
+            ready = self._polled(wanted, max(deadline, time.monotonic()) if not over else time.monotonic())
+            for q, events in ready:
                 sock = self._peers[q]
                 try:
                     if events & select.POLLOUT and left[q]:
                         left[q] = left[q][sock.send(left[q], socket.MSG_DONTWAIT) :]
-                        if not left[q]:
+                        if not left[q] and not isinstance(sock, Link):
                             sock.shutdown(socket.SHUT_WR)
                     if events & ~select.POLLOUT:
                         more = sock.recv(1 << 16, socket.MSG_DONTWAIT)
-                        heard[q] = (heard[q] + more)[:HEADER_BYTES]
-                        if not more:
+                        heard[q] = self._last_heard(q, heard[q] + more)
+                        if not more or (len(heard[q]) == HEADER_BYTES and isinstance(sock, Link)):
                             hear.discard(q)
                 except BlockingIOError:
                     continue
                 except OSError:
                     left[q] = left[q][:0]
                     hear.discard(q)
-                if left[q] or q in hear:
-                    poll.modify(fd, select.POLLOUT * bool(left[q]) | select.POLLIN * (q in hear))
-                else:
-                    poll.unregister(fd)
-                    active.discard(fd)
-            if not ready or not wait:
-                break
+                if not left[q] and q not in hear:
+                    active.discard(q)
+            if over and not ready:
+                if not seconds or not any(self._stands_still(q) for q in active):
+                    break
+                deadline = time.monotonic() + _STANDS
         return heard
+
+    def _polled(self, wanted: Mapping[int, int], until: float, beside: int = -1) -> list[tuple[int, int]]:
+        """Whose sockets are ready for something, and for what, before that time is over; or a descriptor beside, as -1.
+
+        A link is ready for all when there is a connection again, or never will be: to try it tells.
+        """
+        poll, of, ready = select.poll(), dict[int, tuple[int, int]](), dict[int, int]()
+        if beside >= 0:
+            poll.register(beside, select.POLLIN)
+            of[beside] = -1, 0
+        for q, events in wanted.items():
+            sock, fd = self._peers[q], -1
+            if isinstance(sock, Link):
+                sock.drain()
+                poll.register(sock.wakes, select.POLLIN)
+                of[sock.wakes] = q, events
+                until = 0.0 if sock.ended else until
+                ready |= {q: events} if sock.ended else {}
+            if (fd := sock.fileno()) >= 0:
+                poll.register(fd, events)
+                of[fd] = q, 0
+        for fd, events in poll.poll(_milliseconds(until)):
+            q, woken = of[fd]
+            ready[q] = ready.get(q, 0) | (woken or events)
+        return list(ready.items())
+
+    def _last_heard(self, peer: int, raw: bytes) -> bytes:
+        """The next header, behind words on what has arrived; with it, a link's other end wants nothing more."""
+        link = self._peers[peer]
+        while isinstance(link, Link) and len(raw) >= HEADER_BYTES:
+            with contextlib.suppress(Desync):
+                if (header := unpack(raw[:HEADER_BYTES], peer, self.nodes)).kind is Kind.ARRIVED:
+                    link.arrived(header.round)
+                    raw = raw[HEADER_BYTES:]
+                    continue
+            link.leave()
+            break
+        return raw[:HEADER_BYTES]
 
 
 class PartyMesh(Mesh):
@@ -446,25 +539,27 @@ class PartyMesh(Mesh):
     ) -> None:
         """Send and receive at once, whatever a socket is ready for."""
         self.frame_bytes += HEADER_BYTES * len(outgoing)
-        poll, by_fd = select.poll(), {sock.fileno(): q for q, sock in self._peers.items() if q in outgoing}
         whole = {q: memoryview(b"".join([self._unsent.get(q, b""), *parts])) for q, parts in outgoing.items()}
         self._unsent.update(whole)
         to_send = self._unsent
         done, checked = dict.fromkeys(incoming, 0), dict.fromkeys(incoming, False)
         broken: list[int] = []
-        for fd in by_fd:
-            poll.register(fd, select.POLLIN | select.POLLOUT)
-        active = set(by_fd)
+        for q in whole:
+            self._await_room(q, stamp)
+        active = set(outgoing)
         while active:
-            more = [by_fd[fd] for fd in active if done[by_fd[fd]] < len(incoming[by_fd[fd]])]
-            ready = [(self._peers[q].fileno(), select.POLLIN) for q in more if self._unread(self._peers[q])]
-            if not ready and not (ready := poll.poll(_milliseconds(word := self._next_word()))):
-                behind = min(by_fd[fd] for fd in active)
-                if word >= self._until:
+            more = [q for q in active if done[q] < len(incoming[q])]
+            ready = [(q, select.POLLIN) for q in more if self._unread(self._peers[q])]
+            if not ready:
+                wanted = {q: select.POLLOUT * bool(to_send[q]) | select.POLLIN * (q in more) for q in active}
+                ready = self._polled(wanted, word := self._next_word())
+            if not ready:
+                behind = min(active)
+                if word < self._until:
+                    self._speak(behind, stamp, len(to_send[behind]) + len(incoming[behind]) - done[behind])
+                elif not any(self._stands_still(q) for q in active):
                     raise self._silent(behind, stamp)
-                self._speak(behind, stamp, len(to_send[behind]) + len(incoming[behind]) - done[behind])
-            for fd, events in ready:
-                q = by_fd[fd]
+            for q, events in ready:
                 if events & select.POLLOUT and to_send[q] and not self._push(q, to_send):
                     broken.append(q)
                 if events & ~select.POLLOUT and done[q] < len(incoming[q]):
@@ -472,14 +567,12 @@ class PartyMesh(Mesh):
                 if not checked[q] and done[q] >= HEADER_BYTES:
                     done[q] = self._judge(q, incoming[q], done[q], stamp)
                     checked[q] = done[q] >= HEADER_BYTES
-                sending, receiving = bool(to_send[q]), done[q] < len(incoming[q])
-                if not sending and not receiving:
-                    poll.unregister(fd)
-                    active.discard(fd)
-                else:
-                    poll.modify(fd, select.POLLOUT * sending | select.POLLIN * receiving)
+                if not to_send[q] and done[q] >= len(incoming[q]):
+                    active.discard(q)
         if broken:
             raise self._broken(broken[0], stamp)
+        for q in outgoing:
+            self._say_arrived(q, stamp)
 
     def _may_stop(self, peer: int) -> bool:
         self.stopping |= peer < self.parties

@@ -21,6 +21,7 @@ from mpc.net.channel import Channel
 from mpc.net.tls import Links, Member, Met, called_by, calling
 
 from .config import Config
+from .going_on import Seeds
 from .line_desk import Lines
 from .program import Brings, Fresh
 

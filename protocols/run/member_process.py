@@ -24,7 +24,8 @@ import numpy as np
 from bandits.csv_table import TableError, read_columns
 from mpc.errors import ConfigError, MaskedError
 from mpc.net import certificates
-from mpc.net.tls import Member, Met, Peer, listen_on, meet
+from mpc.net.remaking import meet_lasting
+from mpc.net.tls import Member, Met, Peer, listen_on
 
 from .apart import SECRET_BYTES, Apart, Asked, Seat
 from .call_desk import Call, Calls, found
@@ -120,7 +121,7 @@ def gathered(given: Prepared, seconds: float) -> Met:
         listener = listen_on(*config.listen)
         place = f"{config.listen[0]}:{listener.getsockname()[1]}"
         say(f"{config.role} of session {member.session!r} listens at {place}")
-    links = meet(member, listener, timeout=config.round, starting=seconds, log=say)
+    links = meet_lasting(member, listener, grace=config.link, timeout=config.round, starting=seconds, log=say)
     say("all are there")
     return links
 
