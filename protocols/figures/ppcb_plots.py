@@ -9,20 +9,17 @@ from pathlib import Path
 import numpy as np
 from matplotlib.axes import Axes
 
-from ..run.picture import picture
-from .style import SMALL, band, each, lines, mean_line, of
+from .style import GREY, PALETTE, SMALL, TWIN, band, each, legend, lines, mean_line, of, page
 from .units import Rows
 
 
 def draw(figure: str, rows: Rows, path: Path) -> None:
-    """Write the PNG of a figure."""
-    with picture(path, 7, 4.2, dpi=130) as canvas:
+    """Write the picture of a figure."""
+    title, drawer = _DRAWERS[figure]
+    with page(path, 7, 4.6, title) as canvas:
         axes = canvas.subplots()
-        title, drawer = _DRAWERS[figure]
         drawer(axes, rows)
-        axes.set_title(title, fontsize=10)
-        if axes.get_legend_handles_labels()[1]:
-            axes.legend(fontsize=SMALL)
+        legend(canvas, axes)
 
 
 def _one(axes: Axes, rows: Rows) -> None:
@@ -30,11 +27,11 @@ def _one(axes: Axes, rows: Rows) -> None:
     for eps in sorted(each(rows, "eps")):
         if secure:
             band(axes, of(secure, eps=eps), "step", "reward", f"eps = {eps:g}")
-            mean_line(axes, of(rows, eps=eps), "step", "twin_reward", None, ":", color="black", linewidth=1.2)
+            mean_line(axes, of(rows, eps=eps), "step", "twin_reward", None, **TWIN)
         else:
             band(axes, of(rows, eps=eps), "step", "twin_reward", f"eps = {eps:g}, plaintext twin")
     if secure:
-        axes.plot([], [], ":", color="black", label="plaintext twin")
+        axes.plot([], [], label="plaintext twin", **TWIN)
     axes.set(xlabel="step", ylabel="average reward so far", xscale="log")
 
 
@@ -45,6 +42,7 @@ def _two(axes: Axes, rows: Rows) -> None:
         "top", functions=(lambda eta: np.log(np.maximum(np.exp(eta) - arms + 1.0, 1e-9)),
                           lambda eta: np.log(np.exp(eta) + arms - 1.0))
     )  # fmt: skip
+    sharper.spines["top"].set_visible(True)
     sharper.set_xlabel("the sharper eta, log(A / eps - A + 1)", fontsize=SMALL)
     sharper.set_xticks([1, 2, 4, 6, 8])
 
@@ -70,16 +68,14 @@ def _four(axes: Axes, rows: Rows) -> None:
 
 
 def _six(axes: Axes, rows: Rows) -> None:
-    for number, eps in enumerate(sorted(each(rows, "eps"))):
-        for column, style, name in (
-            ("advantage_same_samples", "-", "as in the paper"),
-            ("advantage", ":", "counted apart"),
-        ):
+    ways = (("advantage_same_samples", "-", "counted as in the paper"), ("advantage", ":", "counted apart"))
+    for colour, eps in zip(PALETTE, sorted(each(rows, "eps"))):
+        for column, style, _ in ways:
             percent = [{**row, column: 100.0 * row[column]} for row in of(rows, eps=eps)]
-            mean_line(
-                axes, percent, "step", column, f"eps = {eps:g}, {name}", style, color=f"C{number}", marker="o",
-                markersize=3,
-            )  # fmt: skip
+            mean_line(axes, percent, "step", column, None, style, color=colour, marker="o", markersize=3)
+        axes.plot([], [], color=colour, label=f"eps = {eps:g}")
+    for _, style, name in ways:
+        axes.plot([], [], style, color=GREY, label=name)
     axes.axhline(0.0, color="black", linewidth=0.6)
     axes.set(xlabel="step of the checkpoint", ylabel="advantage, %", xscale="log")
 
@@ -97,7 +93,7 @@ def _eight(axes: Axes, rows: Rows) -> None:
 
 
 def _twin(axes: Axes, rows: Rows, by: str, name: str) -> None:
-    mean_line(axes, rows, by, "twin_reward", "plaintext twin", ":", color="black")
+    mean_line(axes, rows, by, "twin_reward", "plaintext twin", **TWIN)
     axes.set(xlabel=name, ylabel="average reward")
 
 

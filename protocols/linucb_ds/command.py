@@ -6,7 +6,6 @@ import argparse
 import math
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,6 @@ import numpy as np
 
 from bandits.coins import Noise
 from bandits.linear_problem import LinearProblem, ProblemError, load_arms, load_theta
-from bandits.oful import Confidence
-from bandits.spectral import SpectralConfidence
 from mpc.errors import ConfigError
 
 from ..run.folder import Keep
@@ -25,16 +22,13 @@ from ..run.report import Report
 from .classic.run import play_classic
 from .mpc.run import Outsourced, Run
 from .mpc.settings import SUM_BITS, Settings
-from .problems import LINUCB, NEIGHBOURS, SPECTRAL, made_up, of
+from .problems import LINUCB, NEIGHBOURS, PAPER, SPECTRAL, as_published, made_up, of
 from .report import classic_document, classic_text, document, text
 
 MOVIELENS, NORMAL = "movielens", "normal"
 VALKO, PRINTED = "valko", "printed"
-OURS, PAPER = "ours", "paper"
-_CONSTANTS = {
-    OURS: {"gamma": 1.0, "delta": 0.01, "noise": 1.0},
-    PAPER: {"gamma": 0.01, "delta": 0.001, "noise": 0.01},
-}
+OURS, AS_PUBLISHED = "ours", "paper"
+_CONSTANTS = {OURS: {"gamma": 1.0, "delta": 0.01, "noise": 1.0}, AS_PUBLISHED: PAPER}
 _ROLES = """
 
 DO, the data owner, has theta: the arm x pays <x, theta> and noise.  DC, the data customer, pays for N pulls and learns
@@ -203,11 +197,8 @@ def problem_of(options: argparse.Namespace, program: str) -> LinearProblem:
             )  # fmt: skip
     except ProblemError as error:
         raise ConfigError(str(error)) from error
-    growing, exploration = options.constants == PAPER, found.exploration
-    if isinstance(exploration, SpectralConfidence):
-        return replace(found, exploration=replace(exploration, growing=growing, printed=options.omega == PRINTED))
-    assert isinstance(exploration, Confidence)
-    return replace(found, exploration=replace(exploration, growing=growing))
+    printed = program == SPECTRAL and options.omega == PRINTED
+    return as_published(found, growing=options.constants == AS_PUBLISHED, printed=printed)
 
 
 def _report(

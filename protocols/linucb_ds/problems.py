@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +11,12 @@ import numpy as np
 from bandits.linear_problem import LinearProblem, ProblemError
 from bandits.movielens import movielens, spectral_movielens
 from bandits.oful import Confidence
-from bandits.spectral import neighbour_graph, spectral_problem
+from bandits.spectral import SpectralConfidence, neighbour_graph, spectral_problem
 
 LINUCB, SPECTRAL = "linucb-ds", "spectralucb-ds"
 NEIGHBOURS = 10
+PAPER: Mapping[str, float] = {"gamma": 0.01, "delta": 0.001, "noise": 0.01}
+"""The constants of the paper's experiments, where S and C are log t (`as_published`)."""
 _NONE: Mapping[str, float] = {}
 
 
@@ -41,6 +44,15 @@ def of(
     if arms.shape[1:] != theta.shape:
         raise ProblemError(f"arms of shape {arms.shape} and theta of shape {theta.shape}: both need the same dimension")
     return spectral_problem(neighbour_graph(arms, neighbours), arms @ theta, **constants)
+
+
+def as_published(problem: LinearProblem, *, growing: bool = True, printed: bool = False) -> LinearProblem:
+    """The problem with the paper's S or C = log t; printed: and with SpectralUCB's omega as it prints it."""
+    exploration = problem.exploration
+    if isinstance(exploration, SpectralConfidence):
+        return replace(problem, exploration=replace(exploration, growing=growing, printed=printed))
+    assert isinstance(exploration, Confidence)
+    return replace(problem, exploration=replace(exploration, growing=growing))
 
 
 def normal_arms(arms: int, dim: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
