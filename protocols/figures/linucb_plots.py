@@ -74,7 +74,9 @@ def _against_arms(canvas: Figure, rows: Rows) -> None:
             some = [{"K": arms, "seconds": seconds} for (arms, _), seconds in whole.items()]
             name = f"{policy}, {cores} core{'s' * (cores > 1)}"
             mean_line(axes, some, "K", "seconds", name, style, color=_POLICIES[policy], markersize=4)
+    pulls = each(rows, "N")
     axes.set(xlabel="K", ylabel="seconds", ylim=(0, None))
+    axes.set_title(f"d = K / 10, N = {pulls[0]}" if len(pulls) == 1 else "K = N = d", fontsize=PANEL)
     legend(canvas, axes, ncols=2)
 
 
@@ -104,6 +106,7 @@ def _fixed(rows: Rows, varied: str) -> str:
 
 def _shares_and_rewards(canvas: Figure, rows: Rows) -> None:
     left, *others = canvas.subplots(1, 3, width_ratios=(1.2, 1, 1))
+    others[1].sharey(others[0])
     worked = of(rows, panel="work")
     _shares(left, worked)
     for axes, policy in zip(others, each(worked, "policy")):
@@ -129,14 +132,14 @@ def _rewards(axes: Axes, rows: Rows) -> None:
     mean_line(axes, lost, "N", "random", "random arms, on average", "--", color=GREY)
     mean_line(axes, lost, "N", "reward", "as told to DC", "o-", color=BLUE, markersize=4)
     mean_line(axes, lost, "N", "float64", "float64", **TWIN)
-    axes.set(xlabel="N", ylabel="less than the best arm brings, mean over users")
+    axes.set(xlabel="N", ylabel="less than the best arm brings")
 
 
 _DRAWERS: dict[str, tuple[str, Callable[[Figure, Rows], None]]] = {
     "6a": ("Figure 6a: time of a run as published against cores", _cores),
     "6b": ("Figure 6b: time of a run as published against cores", _cores),
-    "6c": ("Figure 6c: time of a run as published against K, d = K / 10, N = 200", _against_arms),
-    "7": ("Figure 7: time of a run as published, K = N = d", _against_arms),
+    "6c": ("Figure 6c: time of a run as published against K", _against_arms),
+    "7": ("Figure 7: time of both policies as published against K", _against_arms),
     "modes": ("Time of a run on MovieLens against N, d and K", _times),
     "work": ("Work of each participant, and cumulative reward", _shares_and_rewards),
 }

@@ -26,7 +26,7 @@ class Figure(NamedTuple):
 
     runs: to average over where nothing is said, in full, if not as the others.  timed: it is of times on the clock, so
     its units are made one after the other.  kept: folder of its units, where other figures have some of them as well.
-    minutes: in full, on two slow cores; a rough number, for the estimate of all.
+    minutes: in full, on two slow cores; a rough number, for the estimate of all.  drawn: a table is none.
     """
 
     stem: str
@@ -36,6 +36,7 @@ class Figure(NamedTuple):
     timed: bool = False
     kept: str = ""
     minutes: float = 1.0
+    drawn: bool = True
 
 
 @dataclass(frozen=True)
@@ -90,14 +91,15 @@ def _make(system: FigureSet, figure: str, given: argparse.Namespace) -> None:
     if given.unit:
         make(next(unit for unit in units if unit.name == given.unit), folder)
         return
-    say(stem.replace("-", " ") if stem.startswith("table") else f"figure {stem}")
+    say(f"{system.name}, {stem.replace('-', ' ') if stem.startswith('table') else f'figure {stem}'}")
     command = [*_command(system.name, figure, given), "--kept", str(kept), "--unit"]
     rows = collect(units, folder, jobs=1 if known.timed else given.jobs, command=command)
     place = out / f"{system.name}-{stem}"
     write_csv(rows, Path(f"{place}.csv"))
-    for kind in ("png", "svg"):
+    kinds = ("png", "svg") if known.drawn else ()
+    for kind in kinds:
         system.draw(figure, rows, Path(f"{place}.{kind}"))
-    print(f"{place}.csv\n{place}.png\n{place}.svg", flush=True)
+    print(*(f"{place}.{kind}" for kind in ("csv", *kinds)), sep="\n", flush=True)
 
 
 def _sizes(system: FigureSet, figure: str, given: argparse.Namespace) -> dict[str, Any]:

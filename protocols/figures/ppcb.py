@@ -108,7 +108,7 @@ FIGURE_SET = FigureSet(
         "7": Figure("7", _seven, minutes=280),
         "8": Figure("8", _eight, minutes=240),
         "table1": Figure("table-1", _operations, timed=True),
-        "tablestep": Figure("table-step", _steps),
+        "tablestep": Figure("table-step", _steps, drawn=False),
     },
     draw,
     {"data": ("mnist", "digits"), "steps": (60_000, 120), "runs": (10, 2), "twin": (False, False)},

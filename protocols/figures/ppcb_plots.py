@@ -110,16 +110,6 @@ def _slower(axes: Axes, rows: Rows) -> None:
     axes.set(ylabel="times slower than plain PyTorch", yscale="log")
 
 
-def _steps(axes: Axes, rows: Rows) -> None:
-    """Rounds of a step as bars."""
-    names = [f"{row['variant']}\nN = {row['parties']}" for row in rows]
-    axes.bar(names, [row["rounds"] for row in rows])
-    for place, row in enumerate(rows):
-        axes.annotate(f"{row['rounds']:g} rounds, {row['bytes'] / 1e3:.1f} kB", (place, row["rounds"]), ha="center",
-                      va="bottom", fontsize=SMALL)  # fmt: skip
-    axes.set(ylabel="rounds of a step")
-
-
 _DRAWERS: dict[str, tuple[str, Callable[[Axes, Rows], None]]] = {
     "1": ("Figure 1: reward over time for four eps", _one),
     "2": ("Figure 2: reward against privacy, for three lengths of a run", _two),
@@ -130,5 +120,4 @@ _DRAWERS: dict[str, tuple[str, Callable[[Axes, Rows], None]]] = {
     "7": ("Figure 7: reward against fraction bits, two truncations", _seven),
     "8": ("Figure 8: reward against Newton iterations of the reciprocal", _eight),
     "table1": ("Table 1: operations, two parties, 100 arms", _slower),
-    "tablestep": ("A step, published and recast", _steps),
 }

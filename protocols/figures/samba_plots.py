@@ -14,7 +14,6 @@ from .style import (
     GREEN,
     GREY,
     ORANGE,
-    PALETTE,
     PANEL,
     PINK,
     RED,
@@ -82,15 +81,18 @@ def _times(canvas: Figure, rows: Rows, by: str, fixed: Callable[[Rows], str]) ->
 
 def _rewards(canvas: Figure, rows: Rows) -> None:
     """A panel for each data set; what is lost to the best arm shows better than what is won."""
-    sets, names = each(rows, "data"), each(rows, "policy")
+    sets = each(rows, "data")
     panels = canvas.subplots(-(-len(sets) // 2), min(2, len(sets)), squeeze=False, sharex=True)
-    colours = dict(zip(names, PALETTE if len(names) > 6 else _POLICIES.values()))
     for axes, data in zip(panels.flat, sets):
         some = [{**row, "each": row["reward"] / row["N"]} for row in of(rows, data=data)]
+        drawn: set[str] = set()
         for policy in each(some, "policy"):
+            name = policy.split()[0]
+            style = "s--" if name in drawn else "o-"  # of another constant
+            drawn.add(name)
             band(
-                axes, of(some, policy=policy), "N", "each", policy, "o-", markersize=2.5, linewidth=1.0,
-                color=colours[policy],
+                axes, of(some, policy=policy), "N", "each", policy, style, markersize=2.5, linewidth=1.0,
+                color=_POLICIES[name],
             )  # fmt: skip
         pulls = sorted(each(some, "N"))
         for column, style in (("best", "k:"), ("random", "k--")):
