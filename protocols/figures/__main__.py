@@ -24,7 +24,7 @@ _EXAMPLES = """examples:
   scripts/figures ppcb --fig 1 7 --data-dir DIR --jobs 2    two of them in full: MNIST, 60,000 steps, 10 runs
   scripts/figures ppcb --fig 1 --twin --data-dir DIR        figure 1 in minutes, by the plaintext twin
   scripts/figures ppcb --table 1 step
-  scripts/figures linucb --data-dir DIR                     figures 6 and 7 of LinUCB-DS, on MovieLens
+  scripts/figures linucb --data-dir DIR                     figures 6a, 6b, 6c, 7 of LinUCB-DS, and ours, on MovieLens
   scripts/figures samba --data-dir DIR --fig c              reward of SAMBA's policies on MovieLens and Jester
   scripts/figures helba --fig 1 updates                     regret in the paper's problem; updates up to T = 10,000
 """

@@ -58,7 +58,8 @@ def _regret(canvas: Figure, rows: Rows) -> None:
 def _by_rule(canvas: Figure, rows: Rows) -> None:
     """A panel for each problem: the mean, and two standard errors."""
     problems = each(rows, "problem")
-    for axes, problem in zip(canvas.subplots(1, len(problems), squeeze=False, sharey=True)[0], problems):
+    panels = canvas.subplots(1, len(problems), squeeze=False, sharey=True)[0]
+    for axes, problem in zip(panels, problems):
         some = of(rows, problem=problem)
         rules = each(some, "rule")
         for place, rule in enumerate(rules):
@@ -67,8 +68,9 @@ def _by_rule(canvas: Figure, rows: Rows) -> None:
             axes.errorbar(place, regret.mean(), 2.0 * regret.std() / len(regret) ** 0.5, fmt="o", capsize=3, color=BLUE)
             axes.annotate(f" {updates:.0f}", (place, regret.mean()), fontsize=SMALL)
         axes.set_xticks(range(len(rules)), rules, fontsize=SMALL)
-        axes.set(ylabel="regret", ylim=(0, None))
+        axes.set(ylabel="regret")
         axes.set_title(f"{problem}, T = {some[0]['T']:,}; beside each point its updates", fontsize=PANEL)
+    panels[0].set_ylim(bottom=0)
 
 
 def _updates(canvas: Figure, rows: Rows) -> None:

@@ -107,6 +107,7 @@ def _fixed(rows: Rows, varied: str) -> str:
 def _shares_and_rewards(canvas: Figure, rows: Rows) -> None:
     left, *others = canvas.subplots(1, 3, width_ratios=(1.2, 1, 1))
     others[1].sharey(others[0])
+    others[0].set_ylabel("less than the best arm brings")
     worked = of(rows, panel="work")
     _shares(left, worked)
     for axes, policy in zip(others, each(worked, "policy")):
@@ -132,7 +133,7 @@ def _rewards(axes: Axes, rows: Rows) -> None:
     mean_line(axes, lost, "N", "random", "random arms, on average", "--", color=GREY)
     mean_line(axes, lost, "N", "reward", "as told to DC", "o-", color=BLUE, markersize=4)
     mean_line(axes, lost, "N", "float64", "float64", **TWIN)
-    axes.set(xlabel="N", ylabel="less than the best arm brings")
+    axes.set(xlabel="N")
 
 
 _DRAWERS: dict[str, tuple[str, Callable[[Figure, Rows], None]]] = {

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.axes import Axes
 
-from .style import GREY, PALETTE, SMALL, TWIN, band, each, legend, lines, mean_line, of, page
+from .style import GREY, PALETTE, PANEL, SMALL, TWIN, band, each, legend, lines, mean_line, of, page
 from .units import Rows
 
 
@@ -29,9 +29,11 @@ def _one(axes: Axes, rows: Rows) -> None:
             band(axes, of(secure, eps=eps), "step", "reward", f"eps = {eps:g}")
             mean_line(axes, of(rows, eps=eps), "step", "twin_reward", None, **TWIN)
         else:
-            band(axes, of(rows, eps=eps), "step", "twin_reward", f"eps = {eps:g}, plaintext twin")
+            band(axes, of(rows, eps=eps), "step", "twin_reward", f"eps = {eps:g}")
     if secure:
         axes.plot([], [], label="plaintext twin", **TWIN)
+    else:
+        axes.set_title("played by the plaintext twin", fontsize=PANEL)
     axes.set(xlabel="step", ylabel="average reward so far", xscale="log")
 
 
