@@ -71,7 +71,7 @@ def make_all(systems: Sequence[FigureSet], given: argparse.Namespace) -> None:
     left = sum(one.figures[name].minutes for one, name in work)
     for number, (one, name) in enumerate(work, 1):
         more = "" if given.quick else f"; all that are left took about {left / 60:.1f} h on two slow cores"
-        say(f"{number} of {len(work)}{more}")
+        say(f"{number} of {len(work)}, {one.name}{more}")
         _make(one, name, told[one.name])
         left -= one.figures[name].minutes
 
@@ -91,7 +91,7 @@ def _make(system: FigureSet, figure: str, given: argparse.Namespace) -> None:
     if given.unit:
         make(next(unit for unit in units if unit.name == given.unit), folder)
         return
-    say(f"{system.name}, {stem.replace('-', ' ') if stem.startswith('table') else f'figure {stem}'}")
+    say(stem.replace("-", " ") if stem.startswith("table") else f"figure {stem}")
     command = [*_command(system.name, figure, given), "--kept", str(kept), "--unit"]
     rows = collect(units, folder, jobs=1 if known.timed else given.jobs, command=command)
     place = out / f"{system.name}-{stem}"
