@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .csv_table import TableError, numbers, read_table
+from .csv_table import TableError, read_table
 from .linear import Choice, LinearBandit
 from .play import Record, gaps
 
@@ -191,16 +191,16 @@ def open_bandit(
 
 
 def _from_open_bandit(path: Path, position: int | None) -> RecordedLog:
-    names, rows = read_table(path)
+    table = read_table(path)
+    names, columns = table.names, table.columns
     features = sorted(name for name in names if name.startswith("user_feature_"))
     wanted = ("item_id", "position", "click", "propensity_score")
     if missing := [name for name in wanted if name not in names] or ([] if features else ["user_feature_0"]):
         raise LogError(f"{path} has no column {missing[0]!r}: is it a file of the Open Bandit data?")
-    columns = dict(zip(names, zip(*rows), strict=True))
     contexts = [np.unique(columns[name], return_inverse=True) for name in features]
     one_hots = [np.eye(len(codes))[place] for codes, place in contexts]
-    arms, shown, clicks, chances = (numbers(columns[name], name) for name in wanted)
-    keep = np.ones(len(rows), bool) if position is None else shown == position
+    arms, shown, clicks, chances = (table.numbers(name) for name in wanted)
+    keep = np.ones(len(arms), bool) if position is None else shown == position
     if not keep.any():
         raise LogError(f"no row of {path} has position {position}: positions are 1 to 3")
     values = np.concatenate(one_hots, axis=1)[keep] / np.sqrt(len(features))
@@ -231,14 +231,14 @@ def _from_npz(path: Path) -> RecordedLog:
 
 
 def _from_csv(path: Path) -> RecordedLog:
-    names, rows = read_table(path)
+    table = read_table(path)
+    names = table.names
     features = list(itertools.takewhile(names.__contains__, (f"x{i}" for i in itertools.count())))
     if missing := [name for name in (["x0"] if not features else []) + ["arm", "reward"] if name not in names]:
         raise LogError(f"it has no column {missing[0]!r}: x0, x1, ..., arm, reward and perhaps propensity are wanted")
     if extra := [name for name in names if name not in (*features, "arm", "reward", "propensity")]:
         raise LogError(f"column {extra[0]!r} is none of x0, x1, ... without a gap, arm, reward and propensity")
-    columns = dict(zip(names, zip(*rows), strict=True))
-    values = {name: numbers(columns[name], name) for name in names}
+    values = {name: table.numbers(name) for name in names}
     contexts = np.stack([values[name] for name in features], axis=1)
     return RecordedLog(contexts, _whole(values["arm"]), values["reward"], values.get("propensity"))
 
