@@ -40,7 +40,7 @@ class Table(NamedTuple):
     decimal: what stands before the decimals, "." or ","; "?" where a comma may as well end the thousands.
     """
 
-    columns: dict[str, Sequence[Any]]
+    columns: dict[str, Any]
     notes: tuple[str, ...] = ()
     decimal: str = "."
 
@@ -48,7 +48,7 @@ class Table(NamedTuple):
     def names(self) -> list[str]:
         return list(self.columns)
 
-    def column(self, name: str) -> Sequence[Any]:
+    def column(self, name: str) -> Any:
         """TableError with the names that there are."""
         if name not in self.columns:
             raise TableError(f"it has no column {name!r}: it has {_listed(self.names)}")

@@ -1,4 +1,4 @@
-"""Recorded logs: which arm somebody pulled on which context, and what it paid.  Knows files and estimators; numpy only.
+"""Recorded logs: which arm somebody pulled on which context, and what it paid.  Knows files and replay; numpy only.
 
 A policy is evaluated on a log by replay (Li, Chu, Langford and Wang, WSDM 2011): where it chooses the arm that was
 logged, the row counts and it learns from the reward; other rows are skipped.  If the log's arms were drawn uniformly,
@@ -14,7 +14,6 @@ import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -74,35 +73,6 @@ class RecordedLog:
         part = slice(start, stop)
         given = None if self.propensities is None else self.propensities[part]
         return RecordedLog(self.contexts[part], self.arms[part], self.rewards[part], given)
-
-
-class Estimate(NamedTuple):
-    """A policy's average reward, and its standard error; not a number where too few rows count."""
-
-    value: float
-    error: float
-
-
-def replay_average(rewards: np.ndarray) -> Estimate:
-    """Of the rows that count."""
-    count = len(rewards)
-    error = float(rewards.std(ddof=1)) / count**0.5 if count > 1 else np.nan
-    return Estimate(float(rewards.mean()) if count else np.nan, error)
-
-
-def ips(rewards: np.ndarray, weights: np.ndarray) -> Estimate:
-    """Inverse propensity scoring over all rows: the mean of w r; a row that does not count has weight 0."""
-    return replay_average(weights * rewards)
-
-
-def snips(rewards: np.ndarray, weights: np.ndarray) -> Estimate:
-    """sum w r / sum w (Swaminathan and Joachims 2015); its error by the delta method."""
-    total = float(weights.sum())
-    if not total:
-        return Estimate(np.nan, np.nan)
-    value = float((weights * rewards).sum()) / total
-    error = float(np.sqrt((weights**2 * (rewards - value) ** 2).sum())) / total
-    return Estimate(value, error if np.count_nonzero(weights) > 1 else np.nan)
 
 
 def weights_of(log: RecordedLog, chosen: np.ndarray) -> np.ndarray:
