@@ -67,8 +67,14 @@ class LinUCBDS(System):
         add_problem(parser, self.name)
 
     def add_options(self, parser: ArgumentParser, *, processes: bool) -> None:
-        """The size of keys."""
+        """The size of keys, and what to work with."""
         parser.add_argument("--bits", type=int, default=2048, help="of the keys of mode classic (2048)")
+        parser.add_argument(
+            "--cores",
+            type=int,
+            default=1,
+            help="processes in which P, and Comp, share what takes long; mode classic (1)",
+        )
 
     def check(self, options: Namespace) -> None:
         """What argparse does not know."""
@@ -78,6 +84,8 @@ class LinUCBDS(System):
             raise ConfigError("--hide-arms is of --mode mpc: in the published protocol P knows the arms it pulls")
         if options.mode == CLASSIC and options.sum_bits is not None:
             raise ConfigError("--sum-bits is of --mode mpc: in the published protocol DC decrypts the whole sum")
+        if options.mode != CLASSIC and getattr(options, "cores", 1) != 1:  # plans have no such option
+            raise ConfigError("--cores is of --mode classic: on shares the time of a pull is that of its rounds")
         if options.mode == CLASSIC and options.resume:
             raise ConfigError("--resume is of --mode mpc: keys are never written, so a classic run starts anew")
 
@@ -105,7 +113,7 @@ class LinUCBDS(System):
         problem = problem_of(options, self.name)
         run = play_classic(
             problem, options.budget, seed=options.seed, noise=Noise(options.noise_kind), bits=options.bits,
-            processes=processes, watch=watch, timeout=options.timeout or 60.0,
+            cores=options.cores, processes=processes, watch=watch, timeout=options.timeout or 60.0,
         )  # fmt: skip
         rewards = [math.ldexp(pull.reward, -run.scales.reward) for pull in run.reference.pulls]
         title = f"{len(problem.arms)} arms, d = {problem.dim}, keys of {run.bits} bits"
