@@ -68,7 +68,8 @@ class Copy:
     def __init__(self, root: Path, home: Path, mark: str, limit: float) -> None:
         self.tree, self.home, self._limit, self._mark, self._changes = home / "tree", home, limit, mark, 0
         shutil.copytree(root, self.tree, ignore=shutil.ignore_patterns(".*", "runs", "__pycache__"))
-        (self.tree / ".venv").symlink_to(root / ".venv")
+        for made in (".venv", ".venv-crypten"):
+            (self.tree / made).symlink_to(root / made)
         (home / "shared").symlink_to(root.parent / "shared")
         (home / "tmp").mkdir()
         self.environment = {**os.environ, "PYTHONPATH": str(self.tree), "TMPDIR": str(home / "tmp")}
