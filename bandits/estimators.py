@@ -8,9 +8,10 @@ With p the chance of the logged arm, pi that of the policy for it, and w = pi / 
     DR       mean of q + w (r - m)                              Dudik, Langford and Li, ICML 2011
 
 m is a model's reward of the logged arm, and q its average over the policy's arms; the model has not seen these rows.
-Intervals are Wilson's for a replay of rewards 0 or 1, else normal ones by the influence of each row.  An influence is
-0 where no row has paid yet, and an interval would be empty: where rewards are 0 or 1, z^2 rows are added, half of them
-paid, each of the weight sum w^2 / sum w that an effective row has (Agresti and Coull, The American Statistician 1998).
+Intervals are Wilson's for a replay of rewards 0 or 1, else by the influence of each row: normal ones, and for IPS, whose
+rows lie far out on one side, Hall's for skewed rows.  An influence is 0 where no row has paid yet, and an
+interval would be empty: where rewards are 0 or 1, z^2 rows are added, half of them paid, each of the weight
+sum w^2 / sum w that an effective row has (Agresti and Coull, The American Statistician 1998).
 
 If the log was made by a policy that was learning, rows differ in how much they tell, and their sum need not be nearly
 normal.  `steady` weights them (h) by what was known before each.
@@ -24,7 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .intervals import Z, normal, wilson
+from .intervals import Z, normal, skewed, wilson
 
 
 class Estimate(NamedTuple):
@@ -56,7 +57,7 @@ def ips(rewards: np.ndarray, weights: np.ndarray, h: np.ndarray | None = None) -
     def influence(middle: np.ndarray) -> np.ndarray:
         return h * (weights * rewards - middle[..., None])
 
-    return _by_influence(rewards, h * weights, total, value, influence, unbiased=True)
+    return _by_influence(rewards, h * weights, total, value, influence, of_rows=True, lopsided=True)
 
 
 def snips(rewards: np.ndarray, weights: np.ndarray, h: np.ndarray | None = None) -> Estimate:
@@ -79,13 +80,11 @@ def doubly_robust(
     h = np.ones_like(weights) if h is None else h
     total, each = h.sum(axis=-1), expected + weights * (rewards - model)
     value = (h * each).sum(axis=-1) / total
-    squares = (h**2 * (each - value[..., None]) ** 2).sum(axis=-1)
-    error = np.sqrt(squares * _last_one(weights)) / total
-    if not binary(rewards):
-        return _estimate(value, error, normal(value, error))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        row = np.nan_to_num(((h * weights) ** 2).sum(axis=-1) / (h * weights).sum(axis=-1))
-    return _estimate(value, error, normal(value, np.sqrt(squares + Z**2 / 4.0 * row**2) / total))
+
+    def influence(middle: np.ndarray) -> np.ndarray:
+        return h * (each - middle[..., None])
+
+    return _by_influence(rewards, h * weights, total, value, influence, of_rows=True, centred=True)
 
 
 def effective_rows(weights: np.ndarray) -> Any:
@@ -115,27 +114,37 @@ def binary(rewards: np.ndarray) -> bool:
 
 def _by_influence(
     rewards: np.ndarray, weights: np.ndarray, total: np.ndarray, value: np.ndarray, influence: Any, *,
-    unbiased: bool = False,
+    of_rows: bool = False, centred: bool = False, lopsided: bool = False,
 ) -> Estimate:  # fmt: skip
-    """weights: of which a row's influence is a multiple.  total: what sums are divided by."""
+    """weights: of each reward.  total: what sums are divided by.  of_rows: a mean was taken, no ratio.
+
+    lopsided: large rows lie on one side, as products of weights and rewards do; deviations from a ratio or from a model
+    lie on both, and their skewness is mostly chance.
+
+    centred: rows that are added have no place of their own in the middle, since a model predicts them.
+    """
+    count = weights.shape[-1]
+    last = count / max(1, count - 1) if of_rows else 1.0
     with np.errstate(divide="ignore", invalid="ignore"):
-        squares = (influence(value) ** 2).sum(axis=-1) * (_last_one(weights) if unbiased else 1.0)
-        error = np.where(np.count_nonzero(weights, axis=-1) > (0 if unbiased else 1), np.sqrt(squares) / total, np.nan)
-        error = np.where(weights.shape[-1] > 1, error, np.nan)
+        own = influence(value)
+        squares = (own**2).sum(axis=-1)
+        known = count > 1 if of_rows else np.count_nonzero(weights, axis=-1) > 1
+        error = np.where(known, np.sqrt(squares * last) / total, np.nan)
         if not binary(rewards):
-            return _estimate(value, error, normal(value, error))
-        row = (weights**2).sum(axis=-1) / weights.sum(axis=-1)
-        added = total + Z**2 * row
-        middle = (value * total + Z**2 / 2.0 * row) / added
-        more = Z**2 / 2.0 * row**2 * ((1.0 - middle) ** 2 + middle**2)
-        wide = np.sqrt((influence(middle) ** 2).sum(axis=-1) + more) / added
-        low, high = normal(middle, wide)
-        return _estimate(value, error, (np.minimum(value, low), np.maximum(value, high)), within=not unbiased)
+            return _estimate(value, error, _ends(value, error, own, squares, lopsided))
+        row = np.nan_to_num((weights**2).sum(axis=-1) / weights.sum(axis=-1))
+        added, middle, half = total, value, np.full_like(value, 0.5)
+        if not centred:
+            added = total + Z**2 * row
+            half = middle = (value * total + Z**2 / 2.0 * row) / added
+            own = influence(middle)
+        squares = (own**2).sum(axis=-1) + Z**2 / 2.0 * row**2 * ((1.0 - half) ** 2 + half**2)
+        low, high = _ends(middle, np.sqrt(squares * last) / added, own, squares, lopsided)
+        return _estimate(value, error, (np.minimum(value, low), np.maximum(value, high)), within=not of_rows)
 
 
-def _last_one(rows: np.ndarray) -> float:
-    """A mean was taken of the rows themselves."""
-    return rows.shape[-1] / max(1, rows.shape[-1] - 1)
+def _ends(middle: Any, error: Any, own: np.ndarray, squares: Any, lopsided: bool) -> tuple[np.ndarray, np.ndarray]:
+    return skewed(middle, error, (own**3).sum(axis=-1) / squares**1.5) if lopsided else normal(middle, error)
 
 
 def _estimate(value: Any, error: Any, ends: tuple[Any, Any], *, within: bool = False) -> Estimate:

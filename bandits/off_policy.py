@@ -21,6 +21,7 @@ from .logs import LogError, RecordedLog
 ESTIMATORS = ("replay", "ips", "snips", "dr")
 _FEW_ROWS = 100  # effective ones, below which an interval by the influence of rows is a guess
 _FEW_PAID = 5  # rows that count and pay, or do not: below, the estimate hangs on single rows
+_FEW_HEAVY = 20  # rows, that carry half of all squared weights: their number is too uncertain
 _AVERAGE_WEIGHT = 4.0  # standard errors that the weights' mean may be from 1
 _RARE = 0.02
 _WINDOW = 500
@@ -150,11 +151,19 @@ def _finding(
         found.insert(0, "no row counts")
     elif rows < _FEW_ROWS:
         found.append(f"only {rows:.0f} effective rows")
+    elif (heavy := _heavy(weights)) < _FEW_HEAVY:
+        found.append(f"{heavy} rows carry half of it")
     paid = log.rewards[weights > 0]
     if paid.size and np.isin(paid, (0.0, 1.0)).all() and min(paid.sum(), (1 - paid).sum()) < _FEW_PAID:
         few, what = min((paid.sum(), "paid"), ((1 - paid).sum(), "did not pay"))
         found.append(f"{few:.0f} of {paid.size} rows {what}")
     return Finding(policy, name, estimate, rows, tuple(found))
+
+
+def _heavy(weights: np.ndarray) -> int:
+    """How few rows have half of the squared weights."""
+    squares = np.sort(weights**2)[::-1].cumsum()
+    return int(np.searchsorted(squares, squares[-1] / 2.0)) + 1
 
 
 def _off(weights: np.ndarray) -> list[str]:

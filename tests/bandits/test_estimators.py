@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bandits.estimators import doubly_robust, effective_rows, ips, replay_average, snips, steady
-from bandits.intervals import wilson
+from bandits.intervals import skewed, wilson
 from bandits.logs import LogError, RecordedLog
 from bandits.off_policy import Problem, candidates, judge, logged
 
@@ -40,8 +40,17 @@ def test_repetitions_are_estimated_at_once() -> None:
 
 def test_intervals_of_real_rewards_are_value_and_error() -> None:
     rewards, weights = RNG.normal(size=80), RNG.random(80)
-    for estimate in (ips(rewards, weights), snips(rewards, weights), doubly_robust(rewards, weights, rewards, rewards)):
+    for estimate in (snips(rewards, weights), doubly_robust(rewards, weights, rewards, rewards)):
         assert estimate.high - estimate.low == pytest.approx(2 * 1.959964 * estimate.error)
+
+
+def test_an_interval_of_skewed_rows_reaches_further_up() -> None:
+    weights = np.repeat([50.0, 1.0], [5, 495])
+    found = ips(RNG.random(500), weights)
+    assert found.high - found.value > 1.2 * (found.value - found.low) > 0
+    low, high = skewed(1.0, 0.1, 0.0)
+    assert (low, high) == pytest.approx((1 - 0.1959964, 1 + 0.1959964))
+    assert np.allclose(np.subtract(1.0, skewed(1.0, 0.1, 0.2)), np.subtract(skewed(1.0, 0.1, -0.2), 1.0)[::-1])
 
 
 def test_a_right_model_takes_the_noise_of_weights_out() -> None:
