@@ -8,10 +8,10 @@ With p the chance of the logged arm, pi that of the policy for it, and w = pi / 
     DR       mean of q + w (r - m)                              Dudik, Langford and Li, ICML 2011
 
 m is a model's reward of the logged arm, and q its average over the policy's arms; the model has not seen these rows.
-Intervals are Wilson's for a replay of rewards 0 or 1, else by the influence of each row: normal ones, and for IPS, whose
-rows lie far out on one side, Hall's for skewed rows.  An influence is 0 where no row has paid yet, and an
-interval would be empty: where rewards are 0 or 1, z^2 rows are added, half of them paid, each of the weight
-sum w^2 / sum w that an effective row has (Agresti and Coull, The American Statistician 1998).
+Intervals are Wilson's for a replay of rewards 0 or 1, else by the influence of each row: normal ones, and for IPS,
+whose large rows lie on one side, Hall's for skewed rows.  An influence is 0 where no row has paid yet, and an interval
+would be empty: where rewards are 0 or 1, z^2 rows are added, half of them paid, each of the weight sum w^2 / sum w that
+an effective row has (Agresti and Coull, The American Statistician 1998).
 
 If the log was made by a policy that was learning, rows differ in how much they tell, and their sum need not be nearly
 normal.  `steady` weights them (h) by what was known before each.
