@@ -128,6 +128,20 @@ def tensor_of(share: Share) -> Any:
     return crypten.mpc.MPCTensor.from_shares(ring.as_torch(words), precision=share.scale)
 
 
+def opened(tensor: Any) -> np.ndarray:
+    """The numbers behind a CrypTensor, which CrypTen opens to all parties.
+
+    From its words: `get_plain_text` is off by one for some negative numbers, such as -131071 / 65536.
+    """
+    return np.asarray(tensor.reveal().numpy() / tensor.encoder.scale)
+
+
+def opened_to(tensor: Any, party: int) -> np.ndarray | None:
+    """The same for one party; None for the others."""
+    words = tensor.reveal(dst=party)
+    return None if words is None else np.asarray(words.numpy() / tensor.encoder.scale)
+
+
 def _check(session: Session, crypten: ModuleType) -> None:
     """The same parties on both sides, of which this process is one."""
     if len(session.hosted) != 1:

@@ -29,7 +29,7 @@ from .frames import HEADER_BYTES, WORDS_LIMIT, Kind, Nodes, pack, unpack
 from .gathering import Greeting, exactly, meet_by
 from .hello import Hello, Public
 from .joining import Address
-from .mesh import ClientMesh, PartyMesh
+from .mesh import ClientMesh, Mesh, PartyMesh
 from .transport import DEFAULT_TIMEOUT, Stamp, check_timeout
 
 _VERSION = 1
@@ -42,6 +42,10 @@ _REFUSED = 1000  # lines; of more that are refused nothing is said
 _QUEUE = 64  # callers that the kernel keeps
 
 Log = Callable[[str], None]
+Links = frozenset[tuple[int, int]]
+"""As (who calls, who is called)."""
+Met = Mapping[int, socket.socket]
+"""Connections to others, by node."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,7 @@ class Member:
     """A node of a session between machines, and all that it knows of the others.
 
     key_file, certificate_file: its own, in PEM.  peers: by number.  names: of all nodes.  public: what all must agree
-    on.  beside: links beyond those that parties need, as (who calls, who is called).
+    on.  beside: links beyond those that parties need.
     """
 
     node: int
@@ -69,19 +73,23 @@ class Member:
     key_file: Path = field(repr=False)
     peers: Mapping[int, Peer]
     public: Public = field(default_factory=dict, repr=False)
-    beside: frozenset[tuple[int, int]] = frozenset()
+    beside: Links = frozenset()
 
     @property
     def called(self) -> list[int]:
         """Whom it calls: all parties before it."""
-        before = {p for p in range(self.parties) if p < self.node}
-        return sorted(before | {called for caller, called in self.beside if caller == self.node})
+        return called_by(self.node, self.parties, self.beside)
 
     @property
     def awaited(self) -> list[int]:
         """Who calls it."""
-        behind = set() if self.node >= self.parties else {q for q in range(len(self.names)) if q > self.node}
-        return sorted(behind | {caller for caller, called in self.beside if called == self.node})
+        return calling(self.node, self.parties, len(self.names), self.beside)
+
+    @property
+    def linked(self) -> list[tuple[int, int]]:
+        """All links of the session, in one order that all nodes know."""
+        needed = {(one, other) for one in range(self.parties) for other in range(one + 1, len(self.names))}
+        return sorted(needed | {(min(link), max(link)) for link in self.beside})
 
     @property
     def computed_with(self) -> list[int]:
@@ -119,6 +127,17 @@ class Member:
         if side == ssl.PROTOCOL_TLS_SERVER:
             context.num_tickets = 0  # nobody comes back to a session of TLS
         return context
+
+
+def called_by(node: int, parties: int, beside: Links = frozenset()) -> list[int]:
+    """Whom a node calls: all parties before it, and who is named beside."""
+    return sorted({p for p in range(parties) if p < node} | {called for caller, called in beside if caller == node})
+
+
+def calling(node: int, parties: int, nodes: int, beside: Links = frozenset()) -> list[int]:
+    """Who calls a node."""
+    behind = {q for q in range(nodes) if q > node} if node < parties else set()
+    return sorted(behind | {caller for caller, called in beside if called == node})
 
 
 class TlsSocket(ssl.SSLSocket):
@@ -207,6 +226,11 @@ class TlsClient(ClientMesh):
         """The same, of one that has met all."""
         peers = {node: links[node] for node in member.computed_with}
         return cls(member.node, member.parties, peers, timeout, member.names, unread=_unread, stalled=log)
+
+
+def over(member: Member, links: Mapping[int, socket.socket], timeout: float, log: Log = lambda _: None) -> Mesh:
+    """All links alike, for messages outside any round."""
+    return Mesh(member.node, member.parties, dict(links), timeout, member.names, unread=_unread, stalled=log)
 
 
 def listen_on(host: str, port: int) -> socket.socket:

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from mpc import ops, ring
-from mpc.interop.crypten import join, share_of, tensor_of
+from mpc.interop.crypten import join, opened, share_of, tensor_of
 from mpc.launch import join as join_parties
 from mpc.launch import party_main
 from mpc.rounds import Open
@@ -22,7 +22,7 @@ EDGES = np.array([[0, 1, -1, 1 << 40], [2**63 - 1, -(2**63), 12345678901234567, 
 REALS = np.array([1.5, -2.25, 0.0, 3.0])
 
 
-def opened(share: Any) -> np.ndarray:
+def opened_here(share: Any) -> np.ndarray:
     """The signed word behind a share."""
 
     def program() -> Any:
@@ -47,7 +47,7 @@ def there_and_back(session: Session, crypten: Any) -> dict[str, Any]:
     back = tensor_of(share)
     cost = [session.round - before[0], session.meter.total.sent_bytes - before[1]]
     return {
-        "here": opened(share).tolist(), "back": back.reveal().tolist(), "cost": cost,
+        "here": opened_here(share).tolist(), "back": back.reveal().tolist(), "cost": cost,
         "same words": int((share.words[0].view(np.int64) == tensor.share.numpy()).sum()),
         "same words back": int((share.words[0].view(np.int64) == back.share.numpy()).sum()),
     }  # fmt: skip
@@ -62,8 +62,8 @@ def together(session: Session, crypten: Any) -> dict[str, Any]:
     product = session.run(ops.product(session, mine, ours))
     return {
         "scale": mine.scale,
-        "here": (opened(product) * 2.0**-product.scale).tolist(),
-        "there": (theirs * tensor_of(ours)).get_plain_text().tolist(),
+        "here": (opened_here(product) * 2.0**-product.scale).tolist(),
+        "there": opened(theirs * tensor_of(ours)).tolist(),
     }
 
 
@@ -92,7 +92,8 @@ def main() -> None:
         crypten = join(transport)
         said = {
             "there and back": there_and_back(session, crypten), "together": together(session, crypten),
-            "refusals": refusals(session, crypten), "one seed": drawn(5) == drawn(5 + (1 << 32)) != drawn(6),
+            "decoded": opened(crypten.cryptensor(torch.tensor([-131071 / 65536]), src=0)).tolist(),
+        "refusals": refusals(session, crypten), "one seed": drawn(5) == drawn(5 + (1 << 32)) != drawn(6),
         }  # fmt: skip
     print(json.dumps(said), flush=True)
 

@@ -26,6 +26,7 @@ def test_a_tensor_is_a_share_and_back_to_its_last_bit(parties: int) -> None:
         assert carried["same words"] == carried["same words back"] == 0, "words are fresh on either side"
         assert both["scale"] == 20 and np.allclose(both["here"], REALS * REALS, atol=2.0**-40)
         assert np.allclose(both["there"], REALS * REALS, atol=2.0**-18)
+        assert said["decoded"] == [-131071 / 65536], "CrypTen itself says -3"
         assert said["one seed"], "the seed of CrypTen's masks has 32 bits"
         for words, given in zip(
             ("TypeError: an arithmetic CrypTensor", "RangeError: a share with 8 fraction bits, and CrypTen multiplies",
