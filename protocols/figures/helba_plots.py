@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -48,7 +49,7 @@ def _regret(canvas: Figure, rows: Rows) -> None:
         some = of(rows, policy=policy)
         own = each(some, "run")
         name = policy if len(own) == len(runs) else f"{policy}, run {own[0]} alone"
-        how = TWIN if policy == _SHARES else {"color": _COLOURS[policy]}
+        how: dict[str, Any] = TWIN if policy == _SHARES else {"color": _COLOURS[policy]}
         mean_line(axes, some, "t", "regret", name, **how)
     axes.set(xlabel="t", ylabel="cumulative regret", ylim=(0, None))
     axes.set_title(f"means of {len(runs)} runs", fontsize=PANEL)

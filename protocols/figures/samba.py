@@ -122,7 +122,9 @@ def _c(size: Size) -> Iterator[Unit]:
             for first in range(0, size.runs, _RUNS):
                 runs = min(_RUNS, size.runs - first)
                 name = f"{data.name.lower()}-{label_of(spec).replace(' ', '-')}-runs-{first}-to-{first + runs - 1}"
-                yield Unit(name, rewards, (size, data, spec, first, runs))
+                yield Unit(
+                    name, rewards, (size, data, spec, first, runs), weight=6.0 if spec.name == "thompson" else 1.0
+                )
 
 
 def _d(size: Size) -> Iterator[Unit]:
@@ -137,8 +139,10 @@ def times(size: Size, data: Data, policy: str, count: int, mode: Mode, run: int)
     spent: dict[str, float] = {}
     if mode is Mode.PLAIN:
         seeds = Seeds.of(run)
-        for done, _ in enumerate(play(_policy(spec, count), arms, pulls, SeededCoins(seeds, count), seeds.rewards), 1):
-            clock(done)
+        for pulled, _ in enumerate(
+            play(_policy(spec, count), arms, pulls, SeededCoins(seeds, count), seeds.rewards), 1
+        ):
+            clock(pulled)
     elif mode is Mode.SHARES:
         simulate(Federation(_settings(spec, count, pulls), 2, run, arms), seed=run, watch=clock)
     else:

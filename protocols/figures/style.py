@@ -24,7 +24,7 @@ BLUE, RED, GREEN, PINK, ORANGE, SKY, BROWN, GREY = (  # Okabe and Ito's, which t
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c564b", "#666666",
 )  # fmt: skip
 PALETTE = (BLUE, RED, GREEN, PINK, ORANGE, SKY, BROWN, GREY)
-TWIN = {"color": "black", "linestyle": (0, (1, 1.5)), "linewidth": 1.6, "zorder": 5.0}
+TWIN: dict[str, Any] = {"color": "black", "linestyle": (0, (1, 1.5)), "linewidth": 1.6, "zorder": 5.0}
 """How a plaintext twin is drawn: above what it stands beside."""
 _HOUSE = {
     "axes.prop_cycle": cycler(color=PALETTE), "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True,
