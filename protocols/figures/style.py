@@ -26,7 +26,7 @@ BLUE, RED, GREEN, PINK, ORANGE, SKY, BROWN, GREY = (  # Okabe and Ito's, which t
 PALETTE = (BLUE, RED, GREEN, PINK, ORANGE, SKY, BROWN, GREY)
 TWIN: dict[str, Any] = {"color": "black", "linestyle": (0, (1, 1.5)), "linewidth": 1.6, "zorder": 5.0}
 """How a plaintext twin is drawn: above what it stands beside."""
-_HOUSE = {
+_HOUSE: Any = {
     "axes.prop_cycle": cycler(color=PALETTE), "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True,
     "axes.axisbelow": True, "grid.color": "#e6e6e6", "grid.linewidth": 0.6, "legend.frameon": False,
     "svg.hashsalt": "figures", "svg.fonttype": "none",
@@ -78,7 +78,7 @@ def lines(
     """A line of `value` against `by` for each value of the column `name`.  colours: of these values."""
     for one in each(rows, name):
         some = sorted(of(rows, **{name: one}), key=lambda row: int(row[by]))
-        own = {} if colours is None else {"color": colours[one]}
+        own: dict[str, Any] = {} if colours is None else {"color": colours[one]}
         axes.plot([row[by] for row in some], [row[value] for row in some], "o-", label=label.format(one), **own, **more)
 
 
