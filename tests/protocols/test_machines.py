@@ -20,7 +20,6 @@ from protocols.linucb_ds.mpc.run import Outsourced
 from protocols.linucb_ds.mpc.settings import Settings as LinearSettings
 from protocols.linucb_ds.problems import made_up, normal_arms, of
 from protocols.run import launch as launching
-from protocols.run.checkpoint import Checkpoint, checkpoint_at
 from protocols.run.launch import Processes, launch
 from protocols.samba.classic.messages import Spec
 from protocols.samba.classic.run import play_classic
@@ -41,7 +40,6 @@ def tell(decision, values):
 def hear(decision):
     return rewards[decision, arms[decision]]
 """
-HOSTS = (0, "owners 0 to 1"), (1, "owner 2")
 
 
 def ledger_of(run: Any) -> list[list[Any]]:
@@ -72,10 +70,9 @@ def test_samba_on_shares(policy: str, tmp_path: Path, monkeypatch: pytest.Monkey
     launched = launch(twin, Processes(60.0, copied))
     assert machines.result("DC")["cumulative_reward"] == launched.total
     assert told_ledger(machines) == ledger_of(launched)
-    kept = [
-        Checkpoint.load(checkpoint_at(machines.home(role) / f"out/checkpoints/host-{at}", steps)) for at, role in HOSTS
-    ]
-    assert game_of((each.arrays for each in kept), steps).equals(launched.game)
+    known = (machines.result(role)["left"] for role in ("owners 0 to 1", "owner 2"))
+    games = [{name: np.array(rows, np.int64) for name, rows in each.items()} for each in known]
+    assert game_of(games, steps).equals(launched.game)
 
 
 def test_linucb_on_shares(tmp_path: Path) -> None:
