@@ -7,6 +7,7 @@ import math
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from ..run.on_shares import OnShares
 from ..run.options import CLASSIC, MPC, System
 from ..run.program import Program
 from ..run.report import Report
+from .classic.apart import Classic
 from .classic.run import play_classic
 from .mpc.run import Outsourced, Run
 from .mpc.settings import SUM_BITS, Settings
@@ -81,7 +83,12 @@ class LinUCBDS(System):
             parser.add_argument("--smoothness", type=float, help="C, at least theta's norm by the graph's Laplacian")
 
     def apart(self, options: Namespace) -> Apart:
-        """Arms and bounds are public, and theta is DO's alone."""
+        """Arms and bounds are public, and theta is DO's alone; as published, DO tells P what it knows of the rest."""
+        if options.mode == CLASSIC:
+            public = partial(public_problem, options, self.name)
+            return Classic(
+                self.name, public, options.budget, Noise(options.noise_kind), options.bits, options.cores
+            )  # fmt: skip
         return OnShares(program_of(options, public_problem(options, self.name)))
 
     def check(self, options: Namespace) -> None:

@@ -12,6 +12,7 @@ from bandits.linear_problem import LinearProblem, ProblemError
 from bandits.movielens import movielens, spectral_movielens
 from bandits.oful import Confidence
 from bandits.spectral import SpectralConfidence, neighbour_graph, spectral_problem
+from mpc.errors import ConfigError
 
 LINUCB, SPECTRAL = "linucb-ds", "spectralucb-ds"
 NEIGHBOURS = 10
@@ -53,6 +54,18 @@ def as_published(problem: LinearProblem, *, growing: bool = True, printed: bool 
         return replace(problem, exploration=replace(exploration, growing=growing, printed=printed))
     assert isinstance(exploration, Confidence)
     return replace(problem, exploration=replace(exploration, growing=growing))
+
+
+def completed(public: LinearProblem, row: np.ndarray) -> LinearProblem:
+    """What all know, and what its owner alone does: theta, or on a graph what each node pays on average.
+
+    ConfigError where that breaks the bounds which are public.
+    """
+    spectral = isinstance(public.exploration, SpectralConfidence)
+    try:
+        return replace(public, theta=public.arms.T @ row if spectral else row)
+    except ProblemError as error:
+        raise ConfigError(str(error)) from error
 
 
 def normal_arms(arms: int, dim: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
