@@ -39,8 +39,8 @@ class Seat:
     """Where one role sits.
 
     own: what `Apart.brought` made of what it alone has.  meet: the others, once at a time.  world: what a client tells
-    and hears; it is given where that is recorded.  say: a line for whoever watches this process.  resume: it goes on
-    with what it kept.
+    and hears; it is given where that is recorded, if it is.  say: a line for whoever watches this process.
+    resume: it goes on with what it kept.  asked: whether to stop.
     """
 
     config: Config
@@ -48,7 +48,7 @@ class Seat:
     own: Any = field(repr=False)
     fresh: Seeds = field(repr=False)
     meet: Meet
-    world: Callable[[Path], Lines]
+    world: Callable[[Path | None], Lines]
     say: Callable[[str], None]
     resume: bool
     asked: Asked

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -30,6 +31,10 @@ _SOON = 0.25  # of a round's time; then the parties are told that this client wa
 
 Outside = Callable[[int, float], bool]
 """Waits so many seconds for a descriptor: whether something came."""
+
+
+def _came(descriptor: int, seconds: float) -> bool:
+    return bool(select.select([descriptor], [], [], seconds)[0])
 
 
 class Lines:
@@ -158,9 +163,9 @@ class Lines:
 class LineDesk(FileDesk):
     """A client that tells and hears by lines.  outside: how it waits for one."""
 
-    def __init__(self, lines: Lines, *, outside: Outside, **rest: Any) -> None:
+    def __init__(self, lines: Lines, *, outside: Outside | None = None, **rest: Any) -> None:
         super().__init__(**rest)
-        self._outside = outside
+        self._outside = outside or _came
         self._lines, self._out, self._in = lines, self.start, self.start
 
     def tell(self, words: np.ndarray) -> None:

@@ -102,7 +102,7 @@ def play(
     """
     config = given.config
 
-    def world(record: Path) -> Calls:
+    def world(record: Path | None) -> Calls:
         lines, who = (sys.stdin.fileno() if heard is None else heard, told or sys.stdout), config.role
         return Calls(*lines, timeout=config.round, tells=given.tells, hears=given.hears, record=record, who=who)
 

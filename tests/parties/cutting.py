@@ -13,7 +13,7 @@ from typing import Any
 
 class Wire:
     """Forwards connections to an address.  cuts: of each connection in turn, after how many bytes it is cut, both ways
-    counted; of those behind them, never.  closed: nobody is let through.
+    counted from when the test `begins`; of those behind them, never.  closed: nobody is let through.
     """
 
     def __init__(self, to: Any, cuts: Sequence[int] = ()) -> None:
@@ -21,7 +21,7 @@ class Wire:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.address = self._listener.getsockname()
         self.made = 0
-        self.closed = threading.Event()
+        self.begins, self.closed = threading.Event(), threading.Event()
         self._open: list[socket.socket] = []
         threading.Thread(target=self._serve, daemon=True).start()
 
@@ -49,7 +49,7 @@ class Wire:
                         left = 0
                         break
                     other[sock].sendall(more)
-                    left = None if left is None else left - len(more)
+                    left = left - len(more) if left is not None and self.begins.is_set() else left
                     if left is not None and left <= 0:
                         break
             for sock in other:

@@ -30,8 +30,6 @@ from tests.parties.members import session_of
 from tests.parties.programs import seeded
 from tests.parties.threads import Outcome, side_by_side, values
 
-_HANDSHAKE = 3000  # bytes of a wire's first connection that are left to the meeting, about
-
 
 def wired(parties: int, cuts: Sequence[int], clients: Sequence[str] = ()) -> tuple[list[Member], list[Any], Wire]:
     """A session whose last node reaches party 0 over a wire."""
@@ -94,8 +92,15 @@ def alone(parties: int, sizes: Sequence[int]) -> list[int]:
     st.lists(st.sampled_from([1, 30, 3000]), min_size=2, max_size=8),
 )
 def test_cut_at_any_byte_the_rounds_give_the_same(cuts: list[int], sizes: list[int]) -> None:
-    members, listeners, wire = wired(2, [_HANDSHAKE + cuts[0], *(3500 + cut for cut in cuts[1:])])
-    outcomes = over_lasting(members, listeners, lambda session: sums(session, sizes))
+    """Also in the middle of the handshake of a link that is being made again."""
+    members, listeners, wire = wired(2, cuts)
+
+    def program(session: Session) -> list[int]:
+        sums(session, [1])
+        wire.begins.set()
+        return sums(session, sizes)
+
+    outcomes = over_lasting(members, listeners, program)
     wire.close()
     assert values(outcomes) == [alone(2, sizes)] * 2
 
@@ -114,7 +119,12 @@ def test_large_messages_go_on_and_little_is_kept(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(Link, "send", send)
     sizes = [1 << 15, 1, 1 << 15, 1 << 14]
     members, listeners, wire = wired(3, [200_000, 100_000])
-    outcomes = over_lasting(members, listeners, lambda session: sums(session, sizes))
+
+    def program(session: Session) -> list[int]:
+        wire.begins.set()
+        return sums(session, sizes)
+
+    outcomes = over_lasting(members, listeners, program)
     wire.close()
     assert values(outcomes) == [alone(3, sizes)] * 3
     assert wire.made >= 2, "it was cut"
@@ -126,6 +136,8 @@ def test_a_client_that_only_sends_and_one_that_only_hears_are_let_go_on(monkeypa
     monkeypatch.setattr(mesh, "_TELL", 1 << 9)
 
     def asked(session: Session) -> None:
+        wire.begins.set()
+
         def program() -> Any:
             for _ in range(20):
                 x = yield Input("customer", (20,), 20)
