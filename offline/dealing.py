@@ -120,7 +120,7 @@ def _(item: kinds.LineMask, rows: Rows) -> Clear:
     )
     slope = (f_right - f_left) / np.maximum(right - left, 1.0)
     height = f_left + slope * (start - left) + 0.5 * (f_middle - 0.5 * (f_left + f_right))
-    lines = np.stack([height, slope], axis=-1) * 2.0**item.out_scale
+    lines = np.stack([height, slope * 2.0**item.step], axis=-1) * 2.0**item.out_scale
     if not (np.abs(lines) < 2.0**62).all():
         raise RangeError(f"the lines of {type(item.curve).__name__} do not fit {item.out_scale} fraction bits")
     return (np.rint(lines).astype(np.int64).view(np.uint64),)

@@ -182,7 +182,7 @@ def check_line(item: LineMask, r: int, lines: np.ndarray) -> None:
         at = item.curve.lower + x * unit
         near = np.array([max(at - width, item.curve.lower), at, at + width])
         bend = abs(second_derivative(item, near)).max()
-        found = height + slope * (z & ((1 << inside) - 1))
+        found = height + slope * (z & ((1 << inside) - 1)) / 2**item.step
         assert abs(found - float(item.curve(np.array(at)))) <= 0.75 * width**2 / 8 * bend + 2.0 ** (
             inside - item.out_scale
         )
