@@ -15,7 +15,7 @@ from mpc.prg import Prg
 
 from .dealing import correct, dealt_words, is_drawn, of_free
 
-_TOGETHER = 1 << 20  # bytes of all parties that are worked on at once: what a core's own cache holds
+_TOGETHER = 1 << 22  # bytes of all parties that are worked on at once
 
 
 def room(items: Sequence[Correlation], parties: int) -> int:

@@ -19,6 +19,7 @@ from mpc.ops.truncate import wrap_count
 from mpc.prg import Prg
 from mpc.ring import mask, narrow_mask, spread_bits
 
+_LINES = 1 << 12  # that are worked out at once
 _THERMOMETER = np.array([(2 << r) - 1 for r in range(1 << CHUNK)], np.uint16)
 
 Clear = tuple[np.ndarray, ...]
@@ -56,7 +57,10 @@ def over_rows(part: kinds.Field, rows: np.ndarray) -> np.ndarray:
 def correct(part: kinds.Field, shares: np.ndarray, value: np.ndarray) -> None:
     """Make the first row such that all rows are a sharing of the value."""
     rest = over_rows(part, shares[1:])
-    shares[0] = value ^ rest if part.xor else value.astype(part.dtype, copy=False) - rest
+    if part.xor:
+        np.bitwise_xor(value, rest, out=shares[0, ...])
+    else:
+        np.subtract(value.astype(part.dtype, copy=False), rest, out=shares[0, ...])
 
 
 def _clear(item: kinds.Correlation, rows: Rows) -> Clear:
@@ -103,12 +107,21 @@ def _(item: kinds.LookupMask, rows: Rows) -> Clear:
 
 @of_free.register
 def _(item: kinds.LineMask, rows: Rows) -> Clear:
+    """A few elements at a time, or what each line of the arithmetic leaves would be fetched from memory by the next."""
+    (r,) = _clear(item, rows)
+    flat, few = r.reshape(-1), max(1, _LINES >> item.segments)
+    words = np.empty((flat.size, 1 << item.segments, 2), np.uint64)
+    for at in range(0, flat.size, few):
+        words[at : at + few] = _lines(item, flat[at : at + few])
+    return (words.reshape(*r.shape, *words.shape[1:]),)
+
+
+def _lines(item: kinds.LineMask, r: np.ndarray) -> np.ndarray:
     """The line of each piece: through both ends of the curve, moved half-way towards it in the middle.
 
     start = 2^(k-s) z_hi - r mod 2^k.  A piece that straddles the end of Z_2^k serves the lower end: it starts below 0
     and is fitted from 0 on.
     """
-    (r,) = _clear(item, rows)
     inside = item.bits - item.segments
     z_hi = np.arange(1 << item.segments, dtype=np.uint64) << np.uint64(inside)
     start = ((z_hi - r[..., None].astype(np.uint64)) & mask(item.bits)).astype(np.float64)
@@ -123,7 +136,7 @@ def _(item: kinds.LineMask, rows: Rows) -> Clear:
     lines = np.stack([height, slope * 2.0**item.step], axis=-1) * 2.0**item.out_scale
     if not (np.abs(lines) < 2.0**62).all():
         raise RangeError(f"the lines of {type(item.curve).__name__} do not fit {item.out_scale} fraction bits")
-    return (np.rint(lines).astype(np.int64).view(np.uint64),)
+    return np.rint(lines).astype(np.int64).view(np.uint64)
 
 
 @of_free.register
