@@ -12,6 +12,8 @@ import pytest
 
 from tests.parties.processes import free_port
 
+pytestmark = pytest.mark.needs("torch", "sklearn", "matplotlib", "dp_accounting", "phe")
+
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 

@@ -20,6 +20,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from mpc.errors import ConfigError, RangeError
+from mpc.extras import missing
 
 try:
     import gmpy2  # type: ignore[import-untyped,import-not-found,unused-ignore]
@@ -58,7 +59,7 @@ class Counts:
 def require_packages() -> None:
     """An error with the cure where the extra is missing."""
     if gmpy2 is None:
-        raise ConfigError("Paillier needs phe and gmpy2: python -m pip install 'masked-bandits[paillier]'")
+        raise missing("phe", "Paillier")
 
 
 def check_bits(bits: int, *, insecure: bool = False) -> None:

@@ -17,6 +17,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from mpc.extras import installed, missing
 from mpc.files import flush_folder
 from mpc.ledger import Entry
 
@@ -121,14 +122,17 @@ def show(
         whole = {**document, **report.more, "options": _plain(options), "versions": versions()}
         with writing(out, cure=_PRINTED):
             files = _write_results(out, json.dumps(whole, indent=1) + "\n", report.files)
+    undrawn = report.picture is not None and plot is None and out is not None and not installed("matplotlib")
     curves = [*([out / "reward.png"] if out is not None else []), *([plot] if plot is not None else [])]
-    if report.picture is not None:
+    if report.picture is not None and not undrawn:
         for path in curves:
             with writing(path, cure=_PRINTED):
                 report.picture(path)
             files.append(path)
     for path in () if as_json else files:
         print(f"{'reward curve' if path.suffix in PICTURES else 'written'}: {path}")
+    if undrawn and not as_json:
+        print(f"reward curve: not drawn: {missing('matplotlib', 'a picture')}")
 
 
 def _write_results(out: Path, document: str, others: Callable[[Path], list[Path]]) -> list[Path]:
