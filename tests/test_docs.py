@@ -12,8 +12,6 @@ import pytest
 
 from tests.parties.processes import free_port
 
-pytestmark = pytest.mark.needs("torch", "sklearn", "matplotlib", "dp_accounting", "phe")
-
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
@@ -50,6 +48,7 @@ def commands() -> list[list[str]]:
     return [[sys.executable, "-m", *programs[line[0]], *line[1:]] for line in lines if line and line[0] in programs]
 
 
+@pytest.mark.needs("torch", "sklearn", "matplotlib", "dp_accounting", "phe")
 @pytest.mark.long
 @pytest.mark.timeout(900)
 def test_readme_commands_run(tmp_path: Path) -> None:
