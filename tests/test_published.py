@@ -20,7 +20,8 @@ PARTS = ["masked_bandits", "mpc", "offline", "bandits", "protocols", "docs", "ex
 BUILD = """
 import sys
 from setuptools import build_meta
-print(build_meta.build_wheel(sys.argv[1]), build_meta.build_sdist(sys.argv[1]))
+place = sys.argv[1]  # setuptools makes argv its own
+print(build_meta.build_wheel(place), build_meta.build_sdist(place))
 """
 
 

@@ -96,11 +96,16 @@ MISTAKES: list[tuple[str, str]] = [
     ("--data mnist --data-dir nowhere", "there is no train-images-idx3-ubyte.gz in nowhere"),
     ("--task rewards", "--task is one of classes, clusters, not 'rewards'"),
     ("--task classes", "synthetic data has neither classes nor clusters: leave out --task"),
-    ("--data digits", "digits has 10 classes, an arm for each: say --arms 10, or --task clusters for 4"),
     ("--data file --task clusters", "digits, mnist, synthetic, or a file named .csv"),
     ("--data none.csv", "there is no file none.csv: give a CSV"),
     ("--data none.csv --data-dir .", "--data none.csv needs no files: leave out --data-dir"),
-    ("--data digits --dim 65", "digits has 64 dimensions and 1797 rows: lower --dim or --arms"),
+    *[
+        pytest.param(*mistake, marks=pytest.mark.needs("sklearn"))
+        for mistake in (
+            ("--data digits", "digits has 10 classes, an arm for each: say --arms 10, or --task clusters for 4"),
+            ("--data digits --dim 65", "digits has 64 dimensions and 1797 rows: lower --dim or --arms"),
+        )
+    ],
 ]  # fmt: skip
 
 

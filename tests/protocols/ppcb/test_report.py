@@ -68,6 +68,7 @@ def test_the_curve_has_baselines_title_and_axes(run: Run, tmp_path: Path, monkey
     assert ends["uniform arms"] < ends["best fixed arm"] and widths["uniform arms"] < widths["private"]
 
 
+@pytest.mark.needs("torch")
 def test_an_import_is_no_time_of_a_step() -> None:
     """Small products never import torch; where one will, it is there before the first decision."""
     script = """
