@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         together,
     )
     from offline import InProcessDealer, Plan, Recorder, StoreSource, deal
+    from protocols.experiments import Experiment, evaluate, experiments, grid, plot_regret
     from protocols.ppcb import PrivateContextualBandit, evaluate_offline, payer_client, puller_client
 
 _HOMES = {
@@ -41,15 +42,17 @@ _HOMES = {
         "together",
     ),
     "offline": ("InProcessDealer", "Plan", "Recorder", "StoreSource", "deal"),
+    "protocols.experiments": ("Experiment", "evaluate", "experiments", "grid", "plot_regret"),
     "protocols.ppcb": ("PrivateContextualBandit", "evaluate_offline", "payer_client", "puller_client"),
 }  # fmt: skip
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 _ROOMS = ("mpc", "offline", "bandits", "protocols")
 
 __all__ = [
-    "Environment", "InProcessDealer", "Input", "Ledger", "MaskedError", "Meter", "Open", "Plan",
+    "Environment", "Experiment", "InProcessDealer", "Input", "Ledger", "MaskedError", "Meter", "Open", "Plan",
     "PrivateContextualBandit", "RangeError", "RecordedLog", "Recorder", "Reveal", "Rounds", "Session", "Share",
-    "StoreSource", "deal", "evaluate_offline", "ops", "payer_client", "puller_client", "synthetic_linear", "together",
+    "StoreSource", "deal", "evaluate", "evaluate_offline", "experiments", "grid", "ops", "payer_client",
+    "plot_regret", "puller_client", "synthetic_linear", "together",
 ]  # fmt: skip
 
 

@@ -24,6 +24,7 @@ from mpc.ledger import Entry
 from .folder import PICTURES
 from .program import Ended, Program
 from .tagged_file import writing
+from .terminal import spoken
 
 _PACKAGES = ("masked-bandits", "numpy", "torch", "cryptography", "scikit-learn")
 _TWO_NAMES = ("twin", "reference"), ("client_hops", "client_messages")
@@ -68,10 +69,10 @@ def cost_text(facts: Mapping[str, Any], unit: str) -> list[str]:
     """The same in two lines."""
     article = "an" if unit[0] in "aeiou" else "a"
     spent = facts["offline_seconds_per_step"]  # none was measured where material came from stores
-    dealer = f", {1e3 * spent:.2f} ms of the dealer's time" if spent else ""
+    dealer = f", {spoken(spent)} of the dealer's time" if spent else ""
     return [
         f"{article} {unit} took {facts['rounds_per_step']:g} rounds, {facts['bytes_per_step_per_party']:,.0f} bytes "
-        f"from each party to each other, {1e3 * facts['seconds_per_step']:.2f} ms;",
+        f"from each party to each other, {spoken(facts['seconds_per_step'])};",
         f"dealt beforehand: {facts['offline_bytes_per_step']:,.0f} bytes{dealer}",
     ]
 
