@@ -95,7 +95,10 @@ class Helba(System):
         )  # fmt: skip
         data.add_argument("--data-dir", type=Path, help="the folder with u.data of MovieLens 100K")
         data.add_argument("--user", type=int, default=0, help="of MovieLens, whose ratings define theta (0)")
+        self.add_apart(parser)
 
+    def add_apart(self, parser: ArgumentParser) -> None:
+        """Ciphertexts."""
         usual = Scheme()
         keys = parser.add_argument_group("ciphertexts of mode ckks")
         keys.add_argument("--security", type=int, default=usual.security, help="bits: 128, 192 or 256 (128)")

@@ -2,8 +2,8 @@
 
 DO    has  arms, constants, theta
 DC    has  the budget
-P     has  the seed of its coins
-Comp  has  nothing
+P     has  the seed of its coins, and a number of cores
+Comp  has  the latter
 """
 
 from __future__ import annotations
@@ -33,13 +33,14 @@ _CALLS = [
 
 
 def cast_of(
-    problem: LinearProblem, scales: Scales, *, budget: int, seed: int, noise: Noise, bits: int, insecure: bool
-) -> Cast:
+    problem: LinearProblem, scales: Scales, *, budget: int, seed: int, noise: Noise, bits: int, insecure: bool,
+    cores: int = 1,
+) -> Cast:  # fmt: skip
     """To each its own; DO and DC have nothing to say to each other."""
     common = {"bits": bits, "insecure": insecure}
     own: dict[Role, dict[str, Any]] = {
-        Role.P: {"seed": seed, "noise": noise.value},
-        Role.COMP: {},
+        Role.P: {"seed": seed, "noise": noise.value, "cores": cores},
+        Role.COMP: {"cores": cores},
         Role.DO: {
             "arms": problem.arms.tolist(), "theta": problem.theta.tolist(), **as_json(problem.exploration),
             "scales": asdict(scales),
@@ -57,9 +58,9 @@ def play_of(
     if role is Role.DC:
         return data_customer(given["budget"], bits, insecure=insecure)
     if role is Role.COMP:
-        return comparator(bits, insecure=insecure, seen=seen)
+        return comparator(bits, insecure=insecure, cores=given["cores"], seen=seen)
     if role is Role.P:
-        return puller(given["seed"], bits, noise=Noise(given["noise"]), watch=watch)
+        return puller(given["seed"], bits, noise=Noise(given["noise"]), cores=given["cores"], watch=watch)
     problem = LinearProblem(np.array(given["arms"]), np.array(given["theta"]), from_json(given))
     return data_owner(problem, Scales(**given["scales"]), bits)
 

@@ -12,8 +12,9 @@ import numpy as np
 
 from bandits.coins import Coins
 from bandits.fixed_point import play_fixed, rounded
-from bandits.linear_problem import LinearProblem
+from bandits.linear_problem import LinearProblem, ProblemError
 from bandits.oful import OFUL, play
+from bandits.spectral import SpectralConfidence
 from mpc.client import ClientProgram
 from mpc.correlations import (
     Correlation,
@@ -24,9 +25,10 @@ from mpc.correlations import (
     SquareMask,
     TruncationMask,
 )
+from mpc.errors import ConfigError
 from mpc.session import Session
 
-from ...run.program import Arrays, Counted, Desk, Ended, Facts, Player, Program, Role, fingerprint
+from ...run.program import Arrays, Brings, Counted, Desk, Ended, Facts, Fresh, Player, Program, Role, fingerprint
 from .clients import customer, owner
 from .dealt_coins import own_coins, replayed
 from .player import HiddenArms, ShownArms
@@ -100,6 +102,26 @@ class Outsourced(Program["Run"]):
         if role == CUSTOMER:
             return customer()
         return owner(own["theta"] if own else np.zeros(self.settings.dim), self.settings, shared=desk.start > 0)
+
+    def brings(self, role: str) -> Brings:
+        """DO has theta, or on a graph what each node pays on average: one row."""
+        return Brings(self.settings.dim, 1, "theta") if role == OWNER else Brings()
+
+    def brought(self, role: str, rows: np.ndarray | None, fresh: Fresh) -> Arrays:
+        """As it is shared."""
+        if rows is None:
+            return {}
+        problem = self.problem
+        spectral = isinstance(problem.exploration, SpectralConfidence)
+        try:
+            problem = replace(problem, theta=problem.arms.T @ rows[0] if spectral else rows[0])
+        except ProblemError as error:
+            raise ConfigError(str(error)) from error
+        return {"theta": rounded(problem, self.settings.scales).theta}
+
+    def told(self, role: str, left: Any) -> Facts:
+        """DC's sum."""
+        return {"cumulative_reward": left * self.settings.unit} if role == CUSTOMER else {}
 
     def result(self, ended: Ended) -> Run:
         """Arms where they are shown, and the sum as DC learned it."""

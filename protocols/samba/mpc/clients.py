@@ -16,9 +16,11 @@ from bandits.samba.rewards import BernoulliArms, reward
 from mpc.client import ClientProgram, Receive, Send
 from mpc.errors import ConfigError, RangeError
 
-from ...run.program import Desk
+from ...run.program import Desk, Fresh
 from ..owners import Owners, Pay, packed, unpack
 from .settings import Settings
+
+MEANS, COMMON, REWARDS, PAID = "means", "common", "rewards", "paid"
 
 
 class Due(NamedTuple):
@@ -50,18 +52,25 @@ class Host:
         self._due: Due | None = None
 
     @classmethod
-    def of(cls, settings: Settings, block: range, own: Mapping[str, np.ndarray]) -> Host:
-        """Owners whose arms are simulated, of what their process alone has: see `inputs`."""
-        means, seed = own["means"], own["rewards"].tobytes()
+    def of(cls, settings: Settings, block: range, own: Mapping[str, np.ndarray], desk: Desk | None = None) -> Host:
+        """Owners of what their process alone has: `inputs`, whose arms are simulated, or `recorded`."""
 
         def pay(arm: int, t: int) -> int:
-            return reward(seed, float(means[arm - block.start]), arm, t)
+            at = arm - block.start
+            if MEANS in own:
+                return reward(own[REWARDS].tobytes(), float(own[MEANS][at]), arm, t)
+            if PAID in own:
+                return int(own[PAID][t - 1, at])
+            assert desk is not None, "owners of no recorded rewards meet the world at a desk"
+            desk.tell(np.array(arm))
+            paid = desk.hear(()).item()
+            return int(paid) if paid in (0, 1) else -1  # which owners refuse
 
         noise = [np.random.Generator(np.random.PCG64(0)) for _ in block]
         for stream, state in zip(noise, own["noise"]):
             unpack(stream, state)
-        made = cls(settings, block, common=own["common"].tobytes(), noise=noise, pay=pay)
-        made.inputs = {name: own[name] for name in ("means", "common", "rewards")}
+        made = cls(settings, block, common=own[COMMON].tobytes(), noise=noise, pay=pay)
+        made.inputs = {name: own[name] for name in (MEANS, COMMON, REWARDS, PAID) if name in own}
         if "at" in own:
             made.restore(own)
         return made
@@ -119,10 +128,26 @@ class Host:
 def inputs(block: range, seeds: Seeds, arms: BernoulliArms) -> dict[str, np.ndarray]:
     """What the process of these owners alone has: the seeds they have in common, their noise, what their arms pay."""
     return {
-        "means": arms.means[block.start : block.stop],
-        "common": np.frombuffer(seeds.common, np.uint8),
-        "rewards": np.frombuffer(seeds.rewards, np.uint8),
+        MEANS: arms.means[block.start : block.stop],
+        COMMON: np.frombuffer(seeds.common, np.uint8),
+        REWARDS: np.frombuffer(seeds.rewards, np.uint8),
         "noise": np.stack([packed(owner_noise(seeds.noise, arm)) for arm in block]),
+    }
+
+
+def recorded(block: range, rows: np.ndarray | None, fresh: Fresh) -> dict[str, np.ndarray]:
+    """The same of owners whose coins are their own.
+
+    rows: what each arm would pay, by step; None where the world is told which arm is pulled, and says what it paid.
+    """
+    if rows is not None and not np.isin(rows, (0, 1)).all():
+        step, at = (int(each[0]) for each in np.nonzero(~np.isin(rows, (0, 1))))
+        raise RangeError(f"owner {block[at]}'s arm pays no 0 or 1 in row {step}: SAMBA is for such rewards")
+    noise = [np.random.PCG64(int.from_bytes(fresh(f"noise {arm}"), "little")) for arm in block]
+    return {
+        COMMON: np.frombuffer(fresh(COMMON), np.uint8),
+        "noise": np.stack([packed(np.random.Generator(each)) for each in noise]),
+        **({} if rows is None else {PAID: rows.astype(np.int64)}),
     }
 
 
