@@ -70,4 +70,4 @@ def test_a_wheel_and_an_sdist_have_what_they_should(url: str, tmp_path: Path) ->
     if url:
         assert f"Source, {url}" in urls and f"{url}/blob/main/docs/ppcb.md" in targets
     else:
-        assert not urls and "(docs/ppcb.md)" not in text and "docs/ppcb.md" in text
+        assert not urls and "](docs/" not in text and "docs/ppcb.md" in text

@@ -127,18 +127,21 @@ def _curve(rows: Sequence[Mapping[str, str]]) -> tuple[np.ndarray, np.ndarray, n
     return np.array(steps), np.array([values.mean() for values in by_step]), np.array(error)
 
 
-def _made(missing: Sequence[Experiment], place: Path, jobs: int) -> Iterator[None]:
+def _made(missing: Sequence[Experiment], place: Path, jobs: int) -> Iterator[Path]:
     if jobs == 1 or len(missing) < 2 or not installed("joblib"):
-        yield from (_keep(one, place) for one in missing)
+        for one in missing:
+            yield _keep(one, place)
         return
     from joblib import Parallel, delayed
 
     yield from Parallel(n_jobs=jobs, return_as="generator_unordered")(delayed(_keep)(one, place) for one in missing)
 
 
-def _keep(one: Experiment, place: Path) -> None:
+def _keep(one: Experiment, place: Path) -> Path:
     """Its rows in one move, so that what is there is whole."""
-    write_whole(place / f"{one.key}.csv", _text(one.rows()).encode(), 0o666)
+    path = place / f"{one.key}.csv"
+    write_whole(path, _text(one.rows()).encode(), 0o666)
+    return path
 
 
 def _environment(one: Experiment) -> Environment:

@@ -138,10 +138,13 @@ def show(
             with writing(path, cure=_PRINTED):
                 report.picture(path)
             files.append(path)
-    for path in () if as_json else files:
-        say(f"{'reward curve' if path.suffix in PICTURES else 'written'}: {path}")
-    if undrawn and not as_json:
-        say(f"reward curve: not drawn: {missing('matplotlib', 'a picture')}")
+    if as_json:
+        return
+    with contextlib.suppress(OSError):  # of a reader who left: the run is a finished one all the same
+        for path in files:
+            say(f"{'reward curve' if path.suffix in PICTURES else 'written'}: {path}")
+        if undrawn:
+            say(f"reward curve: not drawn: {missing('matplotlib', 'a picture')}")
 
 
 def _write_results(out: Path, document: str, others: Callable[[Path], list[Path]]) -> list[Path]:

@@ -96,7 +96,7 @@ def on_terminals(*, plain: bool = False) -> Iterator[None]:
     """Within it, what is printed on a terminal fits it and is coloured.  plain: leave it, as other tools read it."""
     with contextlib.ExitStack() as stack:
         for stream, redirect in ((sys.stdout, contextlib.redirect_stdout), (sys.stderr, contextlib.redirect_stderr)):
-            if not plain and stream.isatty():
+            if not plain and stream is not None and stream.isatty():
                 fitted: Any = _Fitted(stream, _coloured(stream))
                 stack.enter_context(redirect(fitted))
                 stack.callback(fitted.flush)
