@@ -151,6 +151,6 @@ def test_a_frozen_dealer_is_named_and_no_party(
     how = (*SMALL, "--steps", "60000", "--refresh", "0", "--timeout", timeout, "--out", str(tmp_path))
     code, _, complained = masked(capsys, "launch", "ppcb", *how)
     thread.join(LIMIT)
-    lines = [line for line in complained.splitlines() if not line.startswith("step ")]
+    lines = [line for line in complained.splitlines() if not line.startswith("decision ")]
     assert code == 2 and len(lines) == 1
     assert words in lines[0], lines
