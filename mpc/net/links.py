@@ -18,17 +18,18 @@ import ssl
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 
 class Link:
-    """theirs: the name of the peer's end, drawn for this link."""
+    """theirs: the name of the peer's end, drawn for this link.  closed: told when its owner has closed it."""
 
     family = socket.AF_UNSPEC
 
     def __init__(self, sock: socket.socket, theirs: str) -> None:
         self.theirs = theirs
+        self.closed: Callable[[], None] = lambda: None
         self.received = 0  # bytes, over all connections
         self.told = 0  # so many of them the peer was told of
         self.ended = ""  # why there will be no further connection
@@ -58,6 +59,11 @@ class Link:
     def up(self) -> bool:
         """Whether there is a connection."""
         return self.down_since is None
+
+    @property
+    def lost(self) -> bool:
+        """Whether there is no connection, and will be none."""
+        return not self.up and (bool(self.ended) or self._leaving)
 
     def fileno(self) -> int:
         """To be polled; -1 without a connection."""
@@ -215,6 +221,7 @@ class Link:
                     os.close(descriptor)
             self._wakes = self._wake = -1
             self.down_since = self.down_since or time.monotonic()
+        self.closed()
 
     def _tell(self) -> None:
         with contextlib.suppress(BlockingIOError):  # it shows already

@@ -181,7 +181,7 @@ class Mesh:
     def _stands_still(self, peer: int) -> bool:
         """Whether a round's time does: its link is cut, and somebody else says when to give up."""
         link = self._peers[peer]
-        if not isinstance(link, Link) or link.up or link.ended:
+        if not isinstance(link, Link) or link.up or link.lost:
             return False
         self._until = time.monotonic() + _STANDS
         return True
@@ -462,8 +462,8 @@ class Mesh:
                 sock.drain()
                 poll.register(sock.wakes, select.POLLIN)
                 of[sock.wakes] = q, events
-                until = 0.0 if sock.ended else until
-                ready |= {q: events} if sock.ended else {}
+                until = 0.0 if sock.lost else until
+                ready |= {q: events} if sock.lost else {}
             if (fd := sock.fileno()) >= 0:
                 poll.register(fd, events)
                 of[fd] = q, 0

@@ -61,6 +61,13 @@ class Keeper(threading.Thread):
         self._names = Nodes(member.parties, member.names)
         self._calling = set[int]()
         self._said = set[int]()
+        for link in links.values():
+            link.closed = self._let_go
+
+    def _let_go(self) -> None:
+        """Where the last link is closed, its owner may listen again at once."""
+        if self._listener is not None and all(link.leaving for link in self._links.values()):
+            self._listener.close()
 
     def run(self) -> None:
         """Until nobody needs it."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import socket
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -27,8 +26,8 @@ class Killed(BaseException):
 
 def cut(transport: Tls) -> None:
     """What the kernel does to the connections of a process that is gone."""
-    for sock in transport._peers.values():
-        sock.shutdown(socket.SHUT_RDWR)
+    for link in transport._peers.values():
+        link.close()
     transport._closed = True
 
 
