@@ -264,6 +264,8 @@ class Mesh:
                 except OSError as error:
                     raise self._lost(peer, stamp) from error
             header = unpack(bytes(raw), peer, self.nodes)
+            if header.kind is Kind.ABORT:
+                raise self._aborted(peer, header, b"")
             if header.kind is not Kind.ARRIVED:  # the peer goes on, and hears and says more as it does
                 link.push_back(bytes(raw))
                 return
@@ -633,15 +635,34 @@ class ClientMesh(Mesh):
         unread: Callable[[socket.socket], bool] = lambda _: False, stalled: Callable[[str], None] | None = None,
     ) -> None:  # fmt: skip
         super().__init__(node, parties, peers, timeout, names, unread=unread, stalled=stalled)
-        self._sent = self._received = 0
+        self._sent, self._received = [0] * parties, 0
 
     def send(self, payloads: np.ndarray, what: str) -> None:
         """Row p to party p."""
         self._begin()
-        self._sent += 1
-        stamp = Stamp(self._sent, bytes(8), what)
         for party, payload in enumerate(payloads):
-            self._tell(party, memoryview(payload), stamp)
+            self._send_next(party, memoryview(payload), what)
+
+    def send_to(self, party: int, payload: bytes, what: str) -> None:
+        """To one party alone."""
+        self._begin()
+        self._send_next(party, memoryview(payload), what)
+
+    def _send_next(self, party: int, payload: memoryview, what: str) -> None:
+        self._sent[party] += 1
+        self._tell(party, payload, Stamp(self._sent[party], bytes(8), what))
+
+    def await_end(self) -> None:
+        """Nothing more is to be said: hear that every party has ended its program; the error of one that failed."""
+        self._begin()
+        for party in self._peers:
+            stamp = Stamp(0, bytes(8), "waiting for the end")
+            raw = bytearray(HEADER_BYTES)
+            try:
+                self._receive(party, memoryview(raw), stamp)
+            except Desync:
+                if unpack(bytes(raw), party, self.nodes).kind is not Kind.BYE:
+                    raise
 
     def receive(self, count: int, what: str) -> np.ndarray:
         """(parties, count) bytes, row p from party p."""

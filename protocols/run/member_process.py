@@ -29,11 +29,11 @@ from mpc.net.tls import Member, Met, Peer, listen_on
 
 from .apart import SECRET_BYTES, Apart, Asked, Seat
 from .call_desk import Call, Calls, found
-from .config import ON_SHARES, Config
+from .config import DEALER, ON_SHARES, Config
 from .exits import say
 from .folder import reserved
 from .going_on import Seeds
-from .on_shares import CHECKPOINTS
+from .on_shares import CHECKPOINTS, OnShares
 from .options import System, add_problem, check_parties, natural
 from .parser import Parser
 from .program import Brings, Fresh, fingerprint
@@ -144,7 +144,12 @@ class _Parser(Parser):
 
 def apart_of(system: System, config: Config) -> Apart:
     """The run as every role knows it, from the options that a file has; every mistake at once."""
-    return system.apart(options_of(system, config.mode, config.parties, config.options, config.home))
+    apart = system.apart(options_of(system, config.mode, config.parties, config.options, config.home))
+    if config.dealt != DEALER:
+        return apart
+    if not isinstance(apart, OnShares) or not apart.rehearsed.plan.items:
+        raise ConfigError(f"{apart.name} in mode {config.mode!r} draws nothing: leave out material.from")
+    return OnShares(apart.program, dealer=True)
 
 
 def options_of(
@@ -258,6 +263,7 @@ def _public(config: Config, apart: Apart) -> dict[str, Any]:
     """What all roles must have alike, by names that the file has where it has them."""
     mine = {
         "program": apart.name, "mode": config.mode, "output.checkpoint_every": config.every,
+        "material.from": config.dealt,
         "release": version("masked-bandits"),
     }  # fmt: skip
     return {**mine, **dict(_flat(apart.public()))}

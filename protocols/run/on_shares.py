@@ -14,10 +14,14 @@ from mpc.client import serve
 from mpc.errors import StoppedTogether
 from mpc.ledger import Entry
 from mpc.meter import Cost
+from mpc.net.mesh_channel import FromDealer, ToParty
 from mpc.net.tls import Met, Tls, TlsClient
+from mpc.prg import KEY_BYTES
+from offline import StreamSource, TrustedDealer
+from offline import serve as deal_ahead
 
 from .apart import Apart, Common, Seat, agreed_secrets
-from .config import Config
+from .config import DEALER, Config
 from .dealer_process import Nothing, check_store, stored, warm_up
 from .folder import HEARD, notes_in, settle
 from .going_on import Kept, beginning, left_with_a_word, until_over
@@ -26,7 +30,7 @@ from .program import Arrays, Brings, Ended, Fresh, Program, home_of, party_name
 from .progress import Progress
 from .rehearsal import Rehearsed, rehearse
 from .report import Report, plain_report, show
-from .role_process import PATIENCE, Task, computing_party
+from .role_process import PATIENCE, Drawn, Task, computing_party
 from .standing import agree, agree_as_client
 from .stopping import Stopped
 
@@ -34,14 +38,15 @@ CHECKPOINTS = "checkpoints"
 
 
 class OnShares(Apart):
-    """program: as every role knows it."""
+    """program: as every role knows it.  dealer: whether the last role deals while the run is at work."""
 
-    def __init__(self, program: Program[Any]) -> None:
-        self.program = program
+    def __init__(self, program: Program[Any], *, dealer: bool = False) -> None:
+        self.program, self.dealer = program, dealer
         self.name, self.unit, self.decisions, self.parties = (
             program.name, program.unit, program.decisions, program.parties,
         )  # fmt: skip
         self.names = (*map(party_name, range(program.parties)), *(role.name for role in program.roles))
+        self.names += (DEALER,) if dealer else ()
 
     @cached_property
     def rehearsed(self) -> Rehearsed:
@@ -58,12 +63,12 @@ class OnShares(Apart):
         return self.program.public()
 
     def brings(self, role: str) -> Brings:
-        """The program's."""
-        return self.program.brings(role)
+        """The program's; a dealer brings nothing."""
+        return Brings() if role == DEALER else self.program.brings(role)
 
     def brought(self, role: str, rows: np.ndarray | None, fresh: Fresh) -> Arrays:
         """The program's."""
-        return self.program.brought(role, rows, fresh)
+        return {} if role == DEALER else self.program.brought(role, rows, fresh)
 
     @property
     def purpose(self) -> str:
@@ -88,6 +93,8 @@ class OnShares(Apart):
         """A party computes, a client serves."""
         if seat.member.node < self.parties:
             self._compute(seat)
+        elif seat.config.role == DEALER:
+            self._deal(seat)
         else:
             self._serve(seat)
 
@@ -104,7 +111,7 @@ class OnShares(Apart):
             with left_with_a_word(mesh):
                 agreed = agree(mesh, kept.standing(), range(program.parties, len(self.names)))
                 kept.begin(agreed, say, program.unit)
-                source = Nothing() if config.store is None else stored(config.store, member.node, config.material, say)
+                source = self._source(seat, mesh)
             done = agreed.start
 
             def stops(at: int) -> bool:
@@ -133,6 +140,45 @@ class OnShares(Apart):
         ]
         show(plain_report(program, _facts(config), said, ended), told(config), config.folder, None, as_json=False)
         settle(program, keep)
+
+    def _source(self, seat: Seat, mesh: Tls) -> Drawn:
+        """What a computing party draws from, in one attempt."""
+        config, node = seat.config, seat.member.node
+        if self.dealer:
+            dealer = FromDealer(mesh, len(self.names) - 1)
+            return StreamSource(self.rehearsed.plan, dealer, party=node, timeout=config.round)
+        return Nothing() if config.store is None else stored(config.store, node, config.material, seat.say)
+
+    def _deal(self, seat: Seat) -> None:
+        """Fresh masks in each attempt, and the same coins in all."""
+        config, program, plan = seat.config, self.program, self.rehearsed.plan
+        kept = Kept(config.folder / CHECKPOINTS, config.session, DEALER, "", None, not seat.resume)
+        coins = seat.fresh("coins")[:KEY_BYTES]
+        warm_up(plan.items)
+
+        def meet(seconds: float) -> TlsClient:
+            return TlsClient.over(seat.member, seat.meet(seconds), PATIENCE, seat.say)
+
+        def plays(link: TlsClient) -> None:
+            with left_with_a_word(link):
+                agreed = agree_as_client(link, kept.standing())
+                kept.begin(agreed, seat.say, program.unit)
+                seat.fresh.keep()
+                first = program.block(agreed.start)
+                dealer = TrustedDealer(program.parties, coin_key=coins, first_coins=first)
+                ways = {party: ToParty(link, party) for party in range(program.parties)}
+                try:
+                    deal_ahead(plan, ways, blocks=program.draws(agreed.start), dealer=dealer)
+                    link.await_end()
+                except StoppedTogether as stopped:
+                    raise Stopped(stopped.done) from None
+            link.close()
+
+        until_over(meet, plays, first=config.start, back=config.back, say=seat.say)
+        done = program.decisions
+        report = Report(_facts(config), f"{DEALER}: all material of {done:,} {program.unit}s was dealt", done)
+        show(report, told(config), config.folder, None, as_json=False, say=seat.say)
+        settle(program, config.folder / CHECKPOINTS)
 
     def _serve(self, seat: Seat) -> None:
         config, program = seat.config, self.program

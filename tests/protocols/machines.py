@@ -43,11 +43,14 @@ class Machines:
     data: Mapping[str, np.ndarray] = field(default_factory=dict)
     more: Mapping[str, str] = field(default_factory=dict)
     seconds: float = 30.0
+    dealer: bool = False
 
     def __post_init__(self) -> None:
         parties = self.parties if self.mode == ON_SHARES else 0
         self.given: Namespace = options_of(self.system, self.mode, parties, self.options)
         self.apart: Apart = self.system.apart(self.given)
+        if self.dealer:
+            self.apart = OnShares(self.program, dealer=True)
         self.ports = [free_port() for _ in self.apart.names]
         self.files = {role: self._written(role) for role in self.apart.names}
 
@@ -84,7 +87,10 @@ class Machines:
         if role in self.data:
             np.save(home / "data.npy", self.data[role])
             lines += ["[data]", 'file = "data.npy"']
-        lines += ["[material]", f'store = "../material/party-{node}"'] if node < self.apart.parties else []
+        if self.dealer:
+            lines += ["[material]", 'from = "dealer"']
+        elif node < self.apart.parties:
+            lines += ["[material]", f'store = "../material/party-{node}"']
         lines += [self.more.get(role, ""), "[output]", 'folder = "out"', "checkpoint_every = 5"]
         lines += ["[timeouts]", f"start = {self.seconds}", f"round = {self.seconds}"]
         for other in {*calls, *called}:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from mpc.net.tls import Tls
+from offline import TrustedDealer
 from protocols.ppcb.player import Owners
 from protocols.ppcb.program import PAYER, PULLER
 from protocols.run.stopping import Stopped
@@ -38,8 +39,9 @@ def more_material(folder: Path) -> Machines:
     return machines
 
 
-def test_a_party_that_dies_comes_back_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    machines, turn, died = more_material(tmp_path), Owners.turn, threading.Event()
+def dying(machines: Machines, monkeypatch: pytest.MonkeyPatch, role: str = "party 1") -> dict[str, Callable[[], Any]]:
+    """A party that is killed in its eighth decision, and started again."""
+    turn, died = Owners.turn, threading.Event()
 
     def dies(player: Any) -> None:
         if player.done == 7 and threading.current_thread().name == "to die" and not died.is_set():
@@ -50,13 +52,49 @@ def test_a_party_that_dies_comes_back_alone(tmp_path: Path, monkeypatch: pytest.
 
     monkeypatch.setattr(Owners, "turn", dies)
 
-    def party_1() -> None:
+    def party() -> None:
         threading.current_thread().name = "to die"
         with pytest.raises(Killed):
-            machines.playing("party 1", heard=0)()
-        machines.playing("party 1", heard=0, resume=True)()
+            machines.playing(role, heard=0)()
+        machines.playing(role, heard=0, resume=True)()
 
-    good(machines.play(worlds=[(PULLER, PAYER, paying(2))], instead={"party 1": party_1}))
+    return {role: party}
+
+
+@pytest.mark.parametrize("role", ["party 0", "party 1"])
+def test_with_a_dealer_the_arms_are_those_of_an_undisturbed_run(
+    role: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The dealer has the same coins in every attempt, and fresh masks; the world is asked once for each decision."""
+    learned, asked, drawn = list[Any](), list[int](), list[bytes]()
+    coins = {"dealer": lambda _: bytes(range(32))}
+    real = TrustedDealer.__init__
+
+    def noted(dealer: TrustedDealer, *given: Any, **named: Any) -> None:
+        real(dealer, *given, **named)
+        drawn.extend(dealer.keys)
+
+    monkeypatch.setattr(TrustedDealer, "__init__", noted)
+
+    def world(said: dict[str, Any]) -> dict[str, Any] | None:
+        asked.append(said["decision"])
+        return paying(2)(said)
+
+    for name in ("undisturbed", "disturbed"):
+        asked.clear()
+        machines = session(tmp_path / name, dealer=True)
+        instead = dying(machines, monkeypatch, role) if name == "disturbed" else {}
+        good(machines.play(fresh=coins, worlds=[(PULLER, PAYER, world)], instead=instead))
+        learned.append(machines.result(PULLER)["learned"])
+        assert asked == list(range(STEPS))
+    assert learned[0] == learned[1]
+    assert len(set(drawn)) == len(drawn) >= 6, "no attempt has another's keys"
+
+
+def test_a_party_that_dies_comes_back_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    machines = more_material(tmp_path)
+    instead = dying(machines, monkeypatch)
+    good(machines.play(worlds=[(PULLER, PAYER, paying(2))], instead=instead))
     assert len(machines.result(PULLER)["learned"]) == STEPS
     assert [machines.result(f"party {p}")["decisions"] for p in range(2)] == [STEPS] * 2
     again = json.loads((tmp_path / PULLER / "out/checkpoints/again.json").read_bytes().split(b"\n")[0])

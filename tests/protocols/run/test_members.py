@@ -41,12 +41,12 @@ def bandit(parties: int) -> Bandit:
     )
 
 
-def session(folder: Path, parties: int = 2, **changed: Any) -> Machines:
+def session(folder: Path, parties: int = 2, *, dealer: bool = False, **changed: Any) -> Machines:
     """Owners with their features."""
     blocks = split(bandit(parties).world.contexts, parties)
     data = {party_name(party): block.reshape(STEPS, -1) for party, block in blocks.items()}
     options = {"steps": STEPS, "arms": ARMS, "dim": DIM, "eps": 0.2, **changed}
-    return Machines(folder, PPCB(), options, parties, data=data)
+    return Machines(folder, PPCB(), options, parties, data=data, dealer=dealer)
 
 
 def paying(parties: int) -> World:
