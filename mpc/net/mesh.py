@@ -663,6 +663,9 @@ class ClientMesh(Mesh):
             except Desync:
                 if unpack(bytes(raw), party, self.nodes).kind is not Kind.BYE:
                     raise
+        for link in self._peers.values():
+            if isinstance(link, Link):  # its other end wants nothing more
+                link.leave()
 
     def receive(self, count: int, what: str) -> np.ndarray:
         """(parties, count) bytes, row p from party p."""
