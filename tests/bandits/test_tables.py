@@ -45,6 +45,12 @@ def test_a_csv_of_any_usual_kind(kind: str, packed: bool, tmp_path: Path) -> Non
     assert any("row names" in note for note in found.notes) == (kind == "pandas" or kind.startswith("R,"))
 
 
+def test_text_that_is_not_utf8(tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_bytes("age;drug;cured\n1,5;caf\u00e9;1\n2;th\u00e9;0\n".encode("cp1252"))
+    found = log(tmp_path / "log.csv")
+    assert found.arms == ("caf\u00e9", "th\u00e9") and "Windows-1252" in found.notes[0]
+
+
 def test_json_lines_and_frames(tmp_path: Path) -> None:
     lines = [f'{{"age": {a}, "drug": "{d}", "cured": {int(r)}}}' for a, d, r in zip(AGES, DRUGS, PAID)]
     (tmp_path / "log.jsonl").write_text("\n".join(lines))
