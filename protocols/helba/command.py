@@ -18,10 +18,12 @@ from mpc.net.transport import DEFAULT_TIMEOUT
 
 from ..published.ckks import Scheme
 from ..published.kept import forget, stopped
+from ..run.apart import Apart
 from ..run.folder import Keep
 from ..run.options import MPC, System
 from ..run.program import Program
 from ..run.report import Report
+from .ckks.apart import Ciphertexts
 from .ckks.cast import KEEPING
 from .ckks.run import play_ckks
 from .ckks.run import report as ckks_report
@@ -110,6 +112,10 @@ class Helba(System):
             "--products", type=int, default=usual.products, metavar="P",
             help="how many, one after the other, between two refreshes (2)",
         )  # fmt: skip
+
+    def apart(self, options: Namespace) -> Apart:
+        """Users bring the problem."""
+        return Ciphertexts(ckks_settings_of(options)) if options.mode == CKKS else super().apart(options)
 
     def check(self, options: Namespace) -> None:
         """What argparse does not know."""

@@ -25,6 +25,7 @@ from ..run.program import Program
 from ..run.progress import Progress
 from ..run.report import Report
 from ..run.stopping import Interrupt, Stopped
+from .classic.apart import Classic
 from .classic.checkpoints import forget, home_of
 from .classic.messages import Spec
 from .classic.run import play_classic
@@ -105,6 +106,8 @@ class Samba(System):
         """Each owner knows its own arm: how many there are is all that is public of them."""
         if options.arms_file is not None or options.data is not None:
             raise ConfigError("owners bring their own arms: say with 'arms' how many there are, and leave out the rest")
+        if options.mode == CLASSIC:
+            return Classic(_spec(options), options.arms, options.budget, options.bits)
         options.hosts = options.hosts or options.arms
         return OnShares(Federation(_settings(options, options.arms, processes=True), options.parties, 0))
 
@@ -147,7 +150,7 @@ class Samba(System):
             owners = [] if keep is None else [home_of(keep.folder, range(arm, arm + 1)) for arm in range(len(arms))]
             stack.enter_context(stopped(keep, owners))
             run = play_classic(
-                Spec(options.policy, options.eps, options.tau, options.beta, zeros=options.exploring == TEXT), arms,
+                _spec(options), arms,
                 options.budget, seed=options.seed, processes=processes, watch=watch, bits=options.bits, keep=keep,
                 stop=None if interrupt is None else lambda: bool(interrupt.asked),
                 timeout=options.timeout or 60.0,
@@ -169,6 +172,10 @@ def _beside(budget: int) -> Callable[[int], None]:
             progress.end()
 
     return watch
+
+
+def _spec(options: Namespace) -> Spec:
+    return Spec(options.policy, options.eps, options.tau, options.beta, zeros=options.exploring == TEXT)
 
 
 def _settings(options: Namespace, arms: int, *, processes: bool) -> Settings:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -9,17 +10,19 @@ import numpy as np
 import pytest
 
 from bandits.helba import Constants, toy
-from bandits.samba import BernoulliArms
+from bandits.samba import BernoulliArms, Seeds
 from bandits.samba.coins import derived
 from protocols.helba.command import Helba
 from protocols.helba.run import Encrypted
-from protocols.linucb_ds.command import LinUCBDS
+from protocols.linucb_ds.classic.run import play_classic as play_published
+from protocols.linucb_ds.command import LinUCBDS, SpectralUCBDS
 from protocols.linucb_ds.mpc.run import Outsourced
 from protocols.linucb_ds.mpc.settings import Settings as LinearSettings
-from protocols.linucb_ds.problems import made_up
+from protocols.linucb_ds.problems import made_up, normal_arms, of
 from protocols.run import launch as launching
-from protocols.run.checkpoint import Checkpoint, checkpoint_at
 from protocols.run.launch import Processes, launch
+from protocols.samba.classic.messages import Spec
+from protocols.samba.classic.run import play_classic
 from protocols.samba.command import Samba
 from protocols.samba.mpc.run import Federation
 from protocols.samba.owners import game_of
@@ -37,7 +40,6 @@ def tell(decision, values):
 def hear(decision):
     return rewards[decision, arms[decision]]
 """
-HOSTS = (0, "owners 0 to 1"), (1, "owner 2")
 
 
 def ledger_of(run: Any) -> list[list[Any]]:
@@ -68,10 +70,9 @@ def test_samba_on_shares(policy: str, tmp_path: Path, monkeypatch: pytest.Monkey
     launched = launch(twin, Processes(60.0, copied))
     assert machines.result("DC")["cumulative_reward"] == launched.total
     assert told_ledger(machines) == ledger_of(launched)
-    kept = [
-        Checkpoint.load(checkpoint_at(machines.home(role) / f"out/checkpoints/host-{at}", steps)) for at, role in HOSTS
-    ]
-    assert game_of((each.arrays for each in kept), steps).equals(launched.game)
+    known = (machines.result(role)["left"] for role in ("owners 0 to 1", "owner 2"))
+    games = [{name: np.array(rows, np.int64) for name, rows in each.items()} for each in known]
+    assert game_of(games, steps).equals(launched.game)
 
 
 def test_linucb_on_shares(tmp_path: Path) -> None:
@@ -106,3 +107,42 @@ def test_helba_on_shares(known: bool, tmp_path: Path) -> None:
     good(machines.play())
     assert machines.result("user")["learned"] == launched.arms.reshape(steps, 1).tolist()
     assert told_ledger(machines) == ledger_of(launched)
+
+
+def test_samba_as_published(tmp_path: Path) -> None:
+    """Each draws its own coins: here those of one seed, as a run on one machine has them."""
+    pytest.importorskip("phe", reason="the extra 'paillier' is not installed")
+    steps, seeds, arms = 10, Seeds.of(6), BernoulliArms(ARMS)
+    options = {"policy": "epsilon-greedy", "eps": 0.4, "arms": 3, "budget": steps, "bits": 1024}
+    paid = np.array([[arms.reward(seeds.rewards, arm, t) for arm in range(3)] for t in range(1, steps + 1)])
+    data = {f"owner {arm}": paid[:, [arm]] for arm in range(3)}
+    machines = Machines(tmp_path, Samba(), options, mode="classic", data=data)
+
+    def fresh(name: str) -> bytes:
+        return derived(seeds.noise, name) if name.startswith("noise") else getattr(seeds, name, bytes(32))
+
+    good(machines.play(fresh=dict.fromkeys(machines.files, fresh)))
+    alone = play_classic(Spec("epsilon-greedy", eps=0.4), arms, steps, seed=6, bits=1024)
+    assert machines.result("DC")["cumulative_reward"] == alone.total
+    for name, outcome in alone.outcomes.items():
+        if name in data:
+            assert machines.result(name)["outcome"]["state"] == outcome.state
+    every = [tuple(row.values()) for name in machines.files for row in machines.result(name)["ledger"]]
+    assert sorted(every) == sorted(tuple(vars(entry).values()) for entry in alone.ledger)
+
+
+@pytest.mark.parametrize("system", [LinUCBDS(), SpectralUCBDS()], ids=["linucb", "spectralucb"])
+def test_linucb_as_published(system: LinUCBDS, tmp_path: Path) -> None:
+    pytest.importorskip("phe", reason="the extra 'paillier' is not installed")
+    arms, theta = normal_arms(5, 3, 4)
+    problem = of(system.name, arms, theta)
+    np.save(tmp_path / "arms.npy", arms)
+    constants = asdict(problem.exploration)  # type: ignore[call-overload]
+    bounds = {name: constants[name] for name in ("theta_norm", "smoothness") if name in constants}
+    options = {"arms_file": str(tmp_path / "arms.npy"), **bounds, "budget": 5, "bits": 1024}
+    row = problem.theta if system.name == "linucb-ds" else arms @ theta
+    machines = Machines(tmp_path / "roles", system, options, mode="classic", data={"DO": row[None]})
+    good(machines.play(fresh={"P": lambda _: (8).to_bytes(16, "big") + bytes(16)}))
+    alone = play_published(problem, 5, seed=8, bits=1024)
+    assert machines.result("DC")["cumulative_reward"] == alone.cumulative_reward
+    assert machines.result("P")["outcome"]["arms"] == alone.arms

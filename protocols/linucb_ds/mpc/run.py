@@ -12,9 +12,8 @@ import numpy as np
 
 from bandits.coins import Coins
 from bandits.fixed_point import play_fixed, rounded
-from bandits.linear_problem import LinearProblem, ProblemError
+from bandits.linear_problem import LinearProblem
 from bandits.oful import OFUL, play
-from bandits.spectral import SpectralConfidence
 from mpc.client import ClientProgram
 from mpc.correlations import (
     Correlation,
@@ -25,10 +24,10 @@ from mpc.correlations import (
     SquareMask,
     TruncationMask,
 )
-from mpc.errors import ConfigError
 from mpc.session import Session
 
 from ...run.program import Arrays, Brings, Counted, Desk, Ended, Facts, Fresh, Player, Program, Role, fingerprint
+from ..problems import completed
 from .clients import customer, owner
 from .dealt_coins import own_coins, replayed
 from .player import HiddenArms, ShownArms
@@ -111,13 +110,7 @@ class Outsourced(Program["Run"]):
         """As it is shared."""
         if rows is None:
             return {}
-        problem = self.problem
-        spectral = isinstance(problem.exploration, SpectralConfidence)
-        try:
-            problem = replace(problem, theta=problem.arms.T @ rows[0] if spectral else rows[0])
-        except ProblemError as error:
-            raise ConfigError(str(error)) from error
-        return {"theta": rounded(problem, self.settings.scales).theta}
+        return {"theta": rounded(completed(self.problem, rows[0]), self.settings.scales).theta}
 
     def told(self, role: str, left: Any) -> Facts:
         """DC's sum."""

@@ -17,7 +17,7 @@ from mpc.client import ClientProgram, Receive, Send
 from mpc.errors import ConfigError, RangeError
 
 from ...run.program import Desk, Fresh
-from ..owners import Owners, Pay, packed, unpack
+from ..owners import OF_GAME, Owners, Pay, check_recorded, packed, paid_by, unpack
 from .settings import Settings
 
 MEANS, COMMON, REWARDS, PAID = "means", "common", "rewards", "paid"
@@ -55,20 +55,16 @@ class Host:
     def of(cls, settings: Settings, block: range, own: Mapping[str, np.ndarray], desk: Desk | None = None) -> Host:
         """Owners of what their process alone has: `inputs`, whose arms are simulated, or `recorded`."""
 
-        def pay(arm: int, t: int) -> int:
-            at = arm - block.start
-            if MEANS in own:
-                return reward(own[REWARDS].tobytes(), float(own[MEANS][at]), arm, t)
-            if PAID in own:
-                return int(own[PAID][t - 1, at])
-            assert desk is not None, "owners of no recorded rewards meet the world at a desk"
-            desk.tell(np.array(arm))
-            paid = desk.hear(()).item()
-            return int(paid) if paid in (0, 1) else -1  # which owners refuse
+        def made_up(arm: int, t: int) -> int:
+            return reward(own[REWARDS].tobytes(), float(own[MEANS][arm - block.start]), arm, t)
 
         noise = [np.random.Generator(np.random.PCG64(0)) for _ in block]
         for stream, state in zip(noise, own["noise"]):
             unpack(stream, state)
+        pay: Pay = made_up
+        if MEANS not in own:
+            assert desk is not None, "owners whose arms are not made up sit at a desk"
+            pay = paid_by(block, own.get(PAID), desk)
         made = cls(settings, block, common=own[COMMON].tobytes(), noise=noise, pay=pay)
         made.inputs = {name: own[name] for name in (MEANS, COMMON, REWARDS, PAID) if name in own}
         if "at" in own:
@@ -140,9 +136,8 @@ def recorded(block: range, rows: np.ndarray | None, fresh: Fresh) -> dict[str, n
 
     rows: what each arm would pay, by step; None where the world is told which arm is pulled, and says what it paid.
     """
-    if rows is not None and not np.isin(rows, (0, 1)).all():
-        step, at = (int(each[0]) for each in np.nonzero(~np.isin(rows, (0, 1))))
-        raise RangeError(f"owner {block[at]}'s arm pays no 0 or 1 in row {step}: SAMBA is for such rewards")
+    if rows is not None:
+        check_recorded(block, rows)
     noise = [np.random.PCG64(int.from_bytes(fresh(f"noise {arm}"), "little")) for arm in block]
     return {
         COMMON: np.frombuffer(fresh(COMMON), np.uint8),
@@ -152,19 +147,21 @@ def recorded(block: range, rows: np.ndarray | None, fresh: Fresh) -> dict[str, n
 
 
 def host(own: Host, desk: Desk) -> ClientProgram:
-    """Plays what is left of the game, and shares the sums at the end."""
+    """Plays what is left of the game, and shares the sums at the end; what its owners know of it is theirs."""
     settings, rows = own.settings, len(own.owners.pulls)
     if not own.done:
         own.first_pulls()
         if desk.here(own.done, own.state):
-            return
+            return None
     for t in range(own.done + 1, settings.budget + 1):
         for iteration in range(1, settings.local.iterations + 1):
             yield Send(own.words(t, iteration))
             own.told((yield Receive((rows,))), t, iteration)
         if desk.here(own.done, own.state):
-            return
+            return None
     yield Send(own.owners.sums)
+    state = own.owners.state()
+    return {name: state[name].tolist() for name in OF_GAME}
 
 
 def customer() -> ClientProgram:
