@@ -21,7 +21,7 @@ from .logs import LogError, RecordedLog
 ESTIMATORS = ("replay", "ips", "snips", "dr")
 _FEW_ROWS = 100  # effective ones, below which an interval by the influence of rows is a guess
 _FEW_PAID = 5  # rows that count and pay, or do not: below, the estimate hangs on single rows
-_FEW_HEAVY = 20  # rows that have half of all squared weights: how many such there are is chance
+_FEW_HEAVY = 10  # rows that have half of all squared weights: how many such there are is chance
 _AVERAGE_WEIGHT = 4.0  # standard errors that the weights' mean may be from 1
 _ROUNDED = 0.01  # propensities of a file have few digits
 _RARE = 0.02

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -70,14 +69,6 @@ def test_frames_and_parquet_of_pandas(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     frame.to_parquet(tmp_path / "log.parquet")
     assert log(tmp_path / "log.parquet").log.arms.tolist() == [1, 0, 1]
-
-
-def test_parquet_without_its_extra_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "log.parquet").write_bytes(b"PAR1....PAR1")
-    for package in ("pyarrow", "pyarrow.parquet", "pandas"):
-        monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(TableError, match=r"masked-bandits\[parquet\]"):
-        table_of(tmp_path / "log.parquet")
 
 
 @pytest.mark.parametrize(
