@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -79,17 +80,21 @@ def awaited(happened: Callable[[], Any]) -> Any:
 
 
 def children(parent: int, *words: str) -> list[int]:
-    """The processes that a process has started with all of these words, in the order they were started."""
-    found = []
-    for task in Path(f"/proc/{parent}/task").iterdir():
-        for child in map(int, (task / "children").read_text().split()):
-            try:
-                line = Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0")
-            except (FileNotFoundError, ProcessLookupError):
-                continue
-            if all(word.encode() in line for word in words):
-                found.append(child)
+    """The processes below a process whose command has all of these words, in the order they were started."""
+    found, below = [], [parent]
+    while below:
+        with suppress(FileNotFoundError, ProcessLookupError):
+            process = Path(f"/proc/{(one := below.pop())}")
+            if one != parent and set(words) <= set(shown(process).split()):
+                found.append(one)
+            for task in (process / "task").iterdir():
+                below += map(int, (task / "children").read_text().split())
     return sorted(found)
+
+
+def shown(process: Path) -> str:
+    """The command of a process as `ps` shows it."""
+    return (process / "cmdline").read_bytes().decode(errors="replace").rstrip("\0").replace("\0", " ")
 
 
 def _environment() -> dict[str, str]:
