@@ -218,27 +218,6 @@ def test_those_that_inherit_the_same_share_a_nursery() -> None:
     assert Run(parent).end()[1] in same
 
 
-def test_a_nursery_has_one_thread_and_no_torch() -> None:
-    """With all that is loaded for a role of any program."""
-    told = (
-        "import os, sys\n"
-        "print(len(os.listdir('/proc/self/task')), 'torch' in sys.modules, 'protocols.ppcb.program' in sys.modules)"
-    )
-    load = [
-        "protocols.run.role_process", "protocols.published.participant", "protocols.cli", "protocols.commands.dealer",
-        "protocols.ppcb.program", "protocols.samba.mpc.program", "protocols.linucb_ds.mpc.run",
-        "protocols.helba.program", "protocols.samba.classic.cast", "protocols.linucb_ds.classic.cast",
-    ]  # fmt: skip
-    read, write = os.pipe()
-    process = start(
-        own_command("tests.parties.newborn", told), _HERE, keep=[], stdout=write, stderr=2, load=load
-    )  # fmt: skip
-    os.close(write)
-    assert process.wait(60) == 0
-    with os.fdopen(read) as said:
-        assert said.read() == "1 False True\n"
-
-
 _WAITS = """
 import os, sys, time
 print(os.getppid(), flush=True)
@@ -275,6 +254,7 @@ def test_without_its_nursery_a_process_goes_on_and_others_are_started_anew(
 
 @pytest.mark.parametrize("way", ["no such room", "no more processes", "no handle"])
 def test_where_there_can_be_no_nursery_processes_are_started_anew(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nursery, "NURSERIES", nursery.Nurseries())
     if way == "no such room":
         monkeypatch.setattr(nursery, "_NURSERY", "mpc.no_such_module")
     elif way == "no more processes":
@@ -344,16 +324,16 @@ def test_a_fork_of_the_launching_process_has_a_nursery_of_its_own() -> None:
 
 def test_what_loading_prints_is_said_by_each(tmp_path: Path) -> None:
     """A warning of a module comes once a process, as ever."""
-    room = tmp_path / "protocols"
+    room = tmp_path / "mpc"
     room.mkdir()
-    (tmp_path / "sitecustomize.py").write_text(f"import protocols; protocols.__path__.append({str(room)!r})\n")
+    (tmp_path / "sitecustomize.py").write_text(f"import mpc; mpc.__path__.append({str(room)!r})\n")
     (room / "old_module.py").write_text("import warnings\nwarnings.warn('this module is old')\n")
     for how in ("anew", "forked", "forked"):
         read, write = os.pipe()
         process = start(
-            own_command("tests.parties.newborn", "import protocols.old_module"),
+            own_command("tests.parties.newborn", "import mpc.old_module"),
             {**_HERE, "PYTHONPATH": f"{_HERE['PYTHONPATH']}:{tmp_path}", OFF: "no" if how == "anew" else ""},
-            keep=[], stdout=None, stderr=write, load=["protocols.old_module"],
+            keep=[], stdout=None, stderr=write, load=["mpc.old_module"],
         )  # fmt: skip
         os.close(write)
         with os.fdopen(read) as said:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -20,6 +21,7 @@ from tests.parties.processes import DEAF
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT = 300.0
 Output = pytest.CaptureFixture[str]
+_PROGRESS = re.compile(r"(party 0: )?\w+ [\d,]+ of [\d,]+ ")
 
 
 def masked(capsys: Output, *words: str) -> tuple[int, str, str]:
@@ -90,6 +92,11 @@ def children(parent: int, *words: str) -> list[int]:
             for task in (process / "task").iterdir():
                 below += map(int, (task / "children").read_text().split())
     return sorted(found)
+
+
+def without_progress(said: str) -> list[str]:
+    """The lines of a command's stderr; how far a long run is, it says after two seconds."""
+    return [line for line in said.splitlines() if not _PROGRESS.match(line)]
 
 
 def shown(process: Path) -> str:
