@@ -21,7 +21,7 @@ from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 
-from .csv_table import TableError, numbers, read_table
+from .csv_table import TableError, read_table
 from .environments import (
     DATA_SETS,
     Environment,
@@ -123,23 +123,23 @@ def _rows(name: str) -> _Rows:
 
 
 def _from_csv(path: Path) -> _Rows:
-    names, lines = read_table(path)
-    columns = dict(zip(names, zip(*lines), strict=True))
+    table = read_table(path)
+    names, columns = table.names, table.columns
     paying = list(itertools.takewhile(names.__contains__, (f"reward{arm}" for arm in itertools.count())))
     features = [name for name in names if name != "label" and name not in paying]
     if not features:
         raise TableError("it has no column of features: name them as you like, but not 'label' or 'reward0'")
-    table = {name: numbers(columns[name], name) for name in (*features, *paying)}
-    for name, column in table.items():
+    found = {name: table.numbers(name) for name in (*features, *paying)}
+    for name, column in found.items():
         if not np.isfinite(column).all():
             raise TableError(f"{name} of row {int(np.argmin(np.isfinite(column)))} is NaN or infinite: clean it")
-    values = np.stack([table[name] for name in features], axis=1)
+    values = np.stack([found[name] for name in features], axis=1)
     values = values - values.mean(axis=0)
     spread = values.std(axis=0)
     return _Rows(
         values / np.where(spread > 0, spread, 1.0),
         np.array(columns["label"]) if "label" in columns else None,
-        np.stack([table[name] for name in paying], axis=1) if paying else None,
+        np.stack([found[name] for name in paying], axis=1) if paying else None,
     )
 
 

@@ -39,6 +39,11 @@ def end_with_launcher() -> None:
         os.set_inheritable(held, False)
     except OSError:  # whoever stands between this process and the launcher did not hand it on
         return
+    end_with(held)
+
+
+def end_with(held: int) -> None:
+    """Leave, whatever is being done, when the other end of this pipe is closed."""
 
     def wait() -> None:
         os.read(held, 1)

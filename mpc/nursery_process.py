@@ -196,7 +196,7 @@ def _run(birth: Birth) -> None:
         __package__=found.parent,
     )  # fmt: skip
     sys.modules["__main__"], sys.argv[0] = main, found.origin or ""
-    code: Any = 1
+    code, own = 1, os.getpid()
     try:
         exec(compiled, main.__dict__)
         code = 0
@@ -208,7 +208,8 @@ def _run(birth: Birth) -> None:
         raise
     finally:
         with contextlib.suppress(OSError):
-            birth.channel.send({"left": code})
+            if os.getpid() == own:  # a fork that comes by is not the launcher's
+                birth.channel.send({"left": code})
             birth.channel.close()
 
 

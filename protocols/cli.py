@@ -16,12 +16,14 @@ from .run.exits import exit_codes
 from .run.parser import Parser
 
 COMMANDS = {
-    "demo": "demo", "run": "programs", "launch": "programs", "offline": "offline", "dealer": "dealer",
-    "privacy": "privacy", "attack": "attack", "keys": "keys", "config": "config", "party": "party", "doctor": "doctor",
+    "demo": "demo", "evaluate": "evaluate", "run": "programs", "launch": "programs", "offline": "offline",
+    "dealer": "dealer", "privacy": "privacy", "attack": "attack", "keys": "keys", "config": "config", "party": "party",
+    "doctor": "doctor",
 }  # fmt: skip
 """Each command, and the module in `commands` that serves it."""
 _EXAMPLES = """examples:
   masked demo                                         three parties in three processes, and what each learned
+  masked evaluate log.csv --context age,bp --action drug --reward cured --propensity p --owners 1,1
   masked run ppcb --steps 500 --plot runs/reward.png  the private contextual bandit on digits, and its reward curve
   masked run samba --policy ucb                       arms that belong to owners, on shares and in the clear
   masked run linucb-ds --budget 200                   a linear bandit that its owner outsources

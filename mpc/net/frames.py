@@ -31,6 +31,7 @@ class Kind(IntEnum):
     HELLO = 4
     WAITS = 5  # the sender waits for somebody, who stands in place of the position
     NOTED = 6  # what the sender notes is on its disk, up to the decision that stands in place of the round
+    READY = 7  # the sender has met all
 
 
 _KINDS = {int(kind): kind for kind in Kind}

@@ -21,6 +21,10 @@ from ..errors import ConfigError, MaskedError, PeerLost
 CALLERS = 64
 """Heard at once; the eldest of more is turned away."""
 _LOOK = 0.1  # seconds after which who waits for calls looks after those of its own
+_SOON = 0.01  # seconds between two looks after what those say that were met
+
+Beside = Callable[[Mapping[int, socket.socket]], bool]
+"""Told who was met; whether there is more to wait for."""
 
 
 class StillAwaits(PeerLost):
@@ -43,6 +47,11 @@ class Calling:
     def busy(self) -> bool:
         """Whether somebody has not answered yet."""
         return bool(self._left)
+
+    @property
+    def found(self) -> Mapping[int, socket.socket]:
+        """Those that have."""
+        return self._found
 
     def _begin(self, other: int) -> None:
         self._left.add(other)
@@ -81,11 +90,18 @@ class Calling:
                     self._found[other] = answer
                 wait = 0.0
 
-    def answered(self, beside: Callable[[], None] = lambda: None) -> dict[int, socket.socket]:
-        """All connections; where several nodes do not answer in time, the first of them is named."""
-        while self._left:
+    def answered(
+        self, beside: Callable[[], None] = lambda: None, enough: Callable[[], bool] = lambda: True
+    ) -> dict[int, socket.socket]:
+        """All connections; where several nodes do not answer in time, the first of them is named.
+
+        enough: whether nothing else is waited for.
+        """
+        while self._left or not (self._missing or enough()):
             beside()
             self.check(wait=_LOOK)
+            if not self._left:
+                time.sleep(_SOON)
         silent = {node: error for node, error in self._missing.items() if not isinstance(error, StillAwaits)}
         if missing := silent or self._missing:
             raise missing[min(missing)]
@@ -131,6 +147,9 @@ class Door(Protocol):
     def look(self) -> None:
         """Done every now and then."""
 
+    def gathered(self, found: Mapping[int, socket.socket]) -> bool:
+        """Whether all know that all are there, so that nobody is to be met again.  found: those that were met."""
+
     def left(self, node: int, sock: socket.socket) -> bool:
         """Whether one that was met has left before all were there, and is to be met again."""
 
@@ -145,18 +164,25 @@ def meet_by(
     """Meet all, side by side.  to: calls, each of which gives a connection to one that is met."""
     found, calling = dict[int, socket.socket](), Calling(to)
 
-    def look() -> bool:
+    def look(met: Mapping[int, socket.socket]) -> bool:
         calling.look(door)
-        return calling.busy
+        return calling.busy or not door.gathered({**met, **calling.found})
 
     def seen() -> None:
         calling.look(door)
         door.look()
 
+    def together() -> bool:
+        if door.gathered({**found, **calling.found}):
+            return True
+        if time.monotonic() > deadline:
+            raise door.overdue(set(), "")
+        return False
+
     try:
         if own is not None:
             found |= taken(door, own, awaited, deadline, look)
-        return found | calling.answered(seen)
+        return found | calling.answered(seen, together)
     except BaseException:
         calling.give_up()
         for sock in found.values():
@@ -165,7 +191,7 @@ def meet_by(
 
 
 def taken(
-    door: Door, own: socket.socket, awaited: Iterable[int], deadline: float, beside: Callable[[], object] = lambda: None
+    door: Door, own: socket.socket, awaited: Iterable[int], deadline: float, beside: Beside = lambda _: False
 ) -> dict[int, socket.socket]:
     """All of those awaited, when each has called and proved who it is; see `let_in`."""
     found: dict[int, socket.socket] = {}
@@ -180,16 +206,16 @@ def taken(
 
 
 def let_in(
-    door: Door, own: socket.socket, awaited: Iterable[int], deadline: float, beside: Callable[[], object] = lambda: None
+    door: Door, own: socket.socket, awaited: Iterable[int], deadline: float, beside: Beside = lambda _: False
 ) -> Iterator[tuple[int, socket.socket]]:
     """Those awaited, each as it calls and proves who it is; once more, where it left before all were there.
 
-    beside: done every now and then; as long as it gives true, there is more to wait for than callers.
+    beside: done every now and then with those that were met; as long as it gives true, there is more to wait for.
     """
     missing, met, turned_away = set(awaited), dict[int, socket.socket](), ""
     own.setblocking(False)
     with _Callers(door, own) as callers:
-        while (busy := beside()) or missing:
+        while (busy := beside(met)) or missing:
             door.look()
             for caller in [caller for caller, sock in met.items() if door.left(caller, sock)]:
                 met.pop(caller).close()

@@ -148,6 +148,21 @@ class Gloo(_Links):
         self._parted: set[int] = set()  # peers that have sent their last header
         self._owed: dict[int, bytes] = {}  # payloads announced and not sent yet
         self._due: dict[int, int] = {}  # sizes of payloads announced to us
+        self._group: Any = None
+
+    def group_of_parties(self) -> Any:
+        """A process group of the computing parties alone, for what else they compute together; clients stay outside.
+
+        All parties ask for it at the same point.
+        """
+        if self._group is None:
+            try:
+                self._group = dist.new_group(
+                    list(range(self.parties)), timeout=timedelta(seconds=self._timeout), use_local_synchronization=True
+                )
+            except RuntimeError as error:
+                raise ConfigError(f"the parties have no group of their own: {_first_line(error)}") from error
+        return self._group
 
     def exchange(
         self, stamp: Stamp, common: np.ndarray, direct: Mapping[int, np.ndarray]

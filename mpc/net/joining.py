@@ -150,7 +150,12 @@ def calls(
 ) -> Iterator[tuple[int, socket.socket]]:  # fmt: skip
     """The same, each as it calls.  beside: done every now and then."""
     check_here(own)
-    return let_in(_ByKeys(node, keys, nodes), own, awaited, deadline, beside)
+
+    def look(_: object) -> bool:
+        beside()
+        return False
+
+    return let_in(_ByKeys(node, keys, nodes), own, awaited, deadline, look)
 
 
 class _ByKeys:
@@ -193,6 +198,10 @@ class _ByKeys:
 
     def look(self) -> None:
         """Nothing is said of those who are missing before time is over."""
+
+    def gathered(self, found: Mapping[int, socket.socket]) -> bool:
+        """Who is welcome knows it."""
+        return True
 
     def left(self, node: int, sock: socket.socket) -> bool:
         """Who leaves ends a launch."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import statistics
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from .mesh import Mesh
@@ -35,10 +35,10 @@ class Link:
 
 
 def probe(
-    mesh: Mesh, nodes: int, *, seconds: Callable[[], float] = time.perf_counter, clock: Callable[[], float] = time.time
-) -> list[Link]:
-    """Measure this node's links to those it has met; all nodes do so at once."""
-    pairs = [(one, other) for one in range(mesh.parties) for other in range(one + 1, nodes)]
+    mesh: Mesh, pairs: Sequence[tuple[int, int]], *, seconds: Callable[[], float] = time.perf_counter,
+    clock: Callable[[], float] = time.time,
+) -> list[Link]:  # fmt: skip
+    """Measure this node's links, of all pairs that have one; all nodes do so at once."""
     return [
         _measured(mesh, other if mesh.node == one else one, mesh.node == one, number, seconds, clock)
         for number, (one, other) in enumerate(pairs)

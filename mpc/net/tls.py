@@ -29,7 +29,7 @@ from .frames import HEADER_BYTES, WORDS_LIMIT, Kind, Nodes, pack, unpack
 from .gathering import Greeting, exactly, meet_by
 from .hello import Hello, Public
 from .joining import Address
-from .mesh import ClientMesh, PartyMesh
+from .mesh import ClientMesh, Mesh, PartyMesh
 from .transport import DEFAULT_TIMEOUT, Stamp, check_timeout
 
 _VERSION = 1
@@ -42,6 +42,10 @@ _REFUSED = 1000  # lines; of more that are refused nothing is said
 _QUEUE = 64  # callers that the kernel keeps
 
 Log = Callable[[str], None]
+Links = frozenset[tuple[int, int]]
+"""As (who calls, who is called)."""
+Met = Mapping[int, socket.socket]
+"""Connections to others, by node."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,7 @@ class Member:
     """A node of a session between machines, and all that it knows of the others.
 
     key_file, certificate_file: its own, in PEM.  peers: by number.  names: of all nodes.  public: what all must agree
-    on.
+    on.  beside: links beyond those that parties need.
     """
 
     node: int
@@ -69,16 +73,28 @@ class Member:
     key_file: Path = field(repr=False)
     peers: Mapping[int, Peer]
     public: Public = field(default_factory=dict, repr=False)
+    beside: Links = frozenset()
 
     @property
     def called(self) -> list[int]:
         """Whom it calls: all parties before it."""
-        return [p for p in range(self.parties) if p < self.node]
+        return called_by(self.node, self.parties, self.beside)
 
     @property
     def awaited(self) -> list[int]:
         """Who calls it."""
-        return [] if self.node >= self.parties else [q for q in range(len(self.names)) if q > self.node]
+        return calling(self.node, self.parties, len(self.names), self.beside)
+
+    @property
+    def linked(self) -> list[tuple[int, int]]:
+        """All links of the session, in one order that all nodes know."""
+        needed = {(one, other) for one in range(self.parties) for other in range(one + 1, len(self.names))}
+        return sorted(needed | {(min(link), max(link)) for link in self.beside})
+
+    @property
+    def computed_with(self) -> list[int]:
+        """Whom rounds are played with: of a party all others, of a client the parties."""
+        return [q for q in range(len(self.names) if self.node < self.parties else self.parties) if q != self.node]
 
     def check(self) -> None:
         """ConfigError where a peer is missing, or two nodes have one certificate."""
@@ -87,7 +103,7 @@ class Member:
             if other not in self.peers:
                 raise ConfigError(f"{self.names[other]} is no peer here: give its certificate")
             peer = self.peers[other]
-            if other < self.node and peer.address is None:
+            if other in self.called and peer.address is None:
                 raise ConfigError(f"{self.names[other]} has no address here, and {self.names[self.node]} calls it")
             if (same := owners.setdefault(peer.certificate.fingerprint, other)) != other:
                 raise ConfigError(f"{self.names[other]} and {self.names[same]} have one certificate: each has its own")
@@ -111,6 +127,17 @@ class Member:
         if side == ssl.PROTOCOL_TLS_SERVER:
             context.num_tickets = 0  # nobody comes back to a session of TLS
         return context
+
+
+def called_by(node: int, parties: int, beside: Links = frozenset()) -> list[int]:
+    """Whom a node calls: all parties before it, and who is named beside."""
+    return sorted({p for p in range(parties) if p < node} | {called for caller, called in beside if caller == node})
+
+
+def calling(node: int, parties: int, nodes: int, beside: Links = frozenset()) -> list[int]:
+    """Who calls a node."""
+    behind = {q for q in range(nodes) if q > node} if node < parties else set()
+    return sorted(behind | {caller for caller, called in beside if called == node})
 
 
 class TlsSocket(ssl.SSLSocket):
@@ -172,10 +199,12 @@ class Tls(PartyMesh):
 
         log: told who is missing, and who was refused and why.
         """
-        try:
-            peers = _meet(member, listener, timeout, starting, log)
-        finally:
-            listener.close()
+        return cls.over(member, meet(member, listener, timeout=timeout, starting=starting, log=log), timeout, log)
+
+    @classmethod
+    def over(cls, member: Member, links: Mapping[int, socket.socket], timeout: float, log: Log = lambda _: None) -> Tls:
+        """The same, of one that has met all."""
+        peers = {node: links[node] for node in member.computed_with}
         return cls(member.node, member.parties, peers, timeout, member.names, unread=_unread, stalled=log)
 
 
@@ -188,8 +217,20 @@ class TlsClient(ClientMesh):
         log: Log = lambda _: None,
     ) -> TlsClient:  # fmt: skip
         """Meet all parties; as a party does."""
-        peers = _meet(member, None, timeout, starting, log)
+        return cls.over(member, meet(member, None, timeout=timeout, starting=starting, log=log), timeout, log)
+
+    @classmethod
+    def over(
+        cls, member: Member, links: Mapping[int, socket.socket], timeout: float, log: Log = lambda _: None
+    ) -> TlsClient:
+        """The same, of one that has met all."""
+        peers = {node: links[node] for node in member.computed_with}
         return cls(member.node, member.parties, peers, timeout, member.names, unread=_unread, stalled=log)
+
+
+def over(member: Member, links: Mapping[int, socket.socket], timeout: float, log: Log = lambda _: None) -> Mesh:
+    """All links alike, for messages outside any round."""
+    return Mesh(member.node, member.parties, dict(links), timeout, member.names, unread=_unread, stalled=log)
 
 
 def listen_on(host: str, port: int) -> socket.socket:
@@ -202,23 +243,30 @@ def listen_on(host: str, port: int) -> socket.socket:
         raise ConfigError(f"cannot listen on {host}:{port}: {why}; choose another address or port") from error
 
 
-def _meet(
-    member: Member, listener: socket.socket | None, timeout: float, starting: float | None, log: Log
-) -> dict[int, socket.socket]:
-    check_timeout(timeout)
-    member.check()
-    seconds = timeout if starting is None else starting
-    check_timeout(seconds)
-    door, deadline = _Door(member, seconds, log), time.monotonic() + seconds
-    to = {other: partial(door.call, other, deadline) for other in member.called}
-    try:
-        return meet_by(door, to, listener, member.awaited, deadline)
-    finally:
-        door.over = True
+def meet(
+    member: Member, listener: socket.socket | None, *, timeout: float = DEFAULT_TIMEOUT, starting: float | None = None,
+    log: Log = lambda _: None,
+) -> dict[int, socket.socket]:  # fmt: skip
+    """Connections to all that this node has links with.  listener: of one that is called; it is closed."""
+    with listener or contextlib.nullcontext():
+        check_timeout(timeout)
+        member.check()
+        seconds = timeout if starting is None else starting
+        check_timeout(seconds)
+        door, deadline = _Door(member, seconds, log), time.monotonic() + seconds
+        to = {other: partial(door.call, other, deadline) for other in member.called}
+        try:
+            return meet_by(door, to, listener, member.awaited, deadline)
+        finally:
+            door.over = True
 
 
 class _Door:
-    """One node's side of all its meetings.  over: nobody is called any more."""
+    """One node's side of all its meetings.  over: nobody is called any more.
+
+    Who has met all says so to each, and the meeting is over when all have said it: until then whoever leaves is met
+    again, and all wait for it.
+    """
 
     def __init__(self, member: Member, seconds: float, log: Log) -> None:
         self.over = False
@@ -229,7 +277,8 @@ class _Door:
         self._of = {member.peers[other].certificate.fingerprint: other for other in member.awaited}
         self._lets_in = member.context(member.awaited, ssl.PROTOCOL_TLS_SERVER) if member.awaited else None
         self._calls = {other: member.context([other], ssl.PROTOCOL_TLS_CLIENT) for other in member.called}
-        self._said, self._again, self._count = "", time.monotonic() + _REMIND / 2, 0
+        self._again, self._count = time.monotonic() + _REMIND / 2, 0
+        self._heard: dict[socket.socket, bytes] = {}  # of those that were told that this node has met all
 
     def call(self, other: int, deadline: float) -> socket.socket:
         """A connection to a node that may not listen yet, and that has proved who it is."""
@@ -324,6 +373,34 @@ class _Door:
         if time.monotonic() >= self._again:
             self._again = time.monotonic() + _REMIND
             self._log(f"waiting for {self._list()}")
+
+    def gathered(self, found: Mapping[int, socket.socket]) -> bool:
+        """Whether all have met all, as far as each has said so to this node."""
+        if found.keys() != {*self._member.called, *self._member.awaited}:
+            return False
+        for node, sock in found.items():
+            if sock not in self._heard:
+                self._heard[sock] = b""
+                sock.settimeout(_ATTEMPT)
+                with contextlib.suppress(OSError):  # it has left, which is seen next
+                    sock.sendall(pack(Kind.READY, self._member.node, _START, 0))
+                sock.setblocking(False)
+            if not self._has_met_all(node, sock):
+                self._missing[node] = "is there, and waits for others"
+            elif node in self._missing:
+                del self._missing[node]
+        return not self._missing
+
+    def _has_met_all(self, node: int, sock: socket.socket) -> bool:
+        if (left := HEADER_BYTES - len(self._heard[sock])) == 0:
+            return True
+        with contextlib.suppress(OSError):  # nothing yet, or it has left
+            self._heard[sock] += sock.recv(left)
+        if len(self._heard[sock]) < HEADER_BYTES:
+            return False
+        if unpack(self._heard[sock], node, self._nodes).kind is not Kind.READY:
+            raise ConfigError(f"{self._nodes.name(node)} begins before all have met: run the same release everywhere")
+        return True
 
     def left(self, node: int, sock: socket.socket) -> bool:
         """Whether its connection has ended: it may be started again, and all wait for that."""

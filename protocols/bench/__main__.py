@@ -44,7 +44,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, help="timed runs of each operation, for ops (25, quick 5)")
     parser.add_argument("--only", help="operations to measure, by name, with commas, for ops")
     parser.add_argument(
-        "--no-peer", action="store_true", help="leave CrypTen's column empty; else .venv-crypten is made (1 GB)"
+        "--no-peer", action="store_true", help="leave CrypTen's column empty; else .venv-crypten is made (45 MB)"
     )
     options = parser.parse_args()
     with exit_codes():

@@ -41,7 +41,7 @@ _WARM_UP = 20
 _ABOUT = """Contexts have 20 dimensions. Each party is a process on loopback, and ours have
 the puller and the payer as processes beside them. Times are medians over steps of the slowest party.
 Our material is dealt beforehand; its size and the dealer's time are the offline columns. CrypTen is version
-0.4.1 over gloo with the step of its bandit example, written anew (`scripts/peer_crypten_bandit.py`); its
+0.4.1 over gloo with the step of its bandit example, written anew (`protocols/ppcb/crypten`); its
 provider deals inside the step, so 'with dealing' adds our dealer's time to ours. Its bytes count what is
 sent and received."""
 _AGAINST = (

@@ -6,7 +6,9 @@ from dataclasses import asdict
 from typing import Any
 
 from mpc.ledger import EVERYONE, Entry
+from mpc.tables import plain
 
+from ..published.paillier import Counts
 from ..run.report import cost_text, costs, learned, ledger_json
 from .classic.run import ClassicRun
 from .mpc.run import Run
@@ -53,7 +55,10 @@ def classic_document(run: ClassicRun) -> dict[str, Any]:
         "first_difference": where,
         "fraction_bits": asdict(run.scales),
         "seconds_per_step": run.seconds_per_step,
+        "cores": run.cores,
         "operations": asdict(run.counts),
+        "operations_by_phase": {phase: asdict(counts) for phase, counts in run.phases.items()},
+        "paper_operations_by_phase": {phase: asdict(counts) for phase, counts in run.paper_phases.items()},
         "ledger": ledger_json(run.ledger),
     }
 
@@ -81,18 +86,31 @@ def text(run: Run) -> str:
 def classic_text(run: ClassicRun) -> str:
     """What a person wants to know at the end."""
     reference = run.reference.cumulative_reward
-    counts = ", ".join(f"{count:,} {name}" for name, count in asdict(run.counts).items())
     lines = [
         f"{len(run.arms):,} pulls with keys of {run.bits} bits: cumulative reward {run.cumulative_reward:.6f}",
         "the same arms and the same integer as the fixed-point reference"
         if run.exact
         else f"not the fixed-point reference's, whose cumulative reward is {reference:.6f}",
         "",
-        f"a pull took {1e3 * run.seconds_per_step:.2f} ms; in all {counts}",
+        f"a pull took {1e3 * run.seconds_per_step:.2f} ms, on {run.cores} core(s)",
+        "",
+        "operations on ciphertexts, counted here and as the paper's Figure 5 has them:",
+        "",
+        *_operations(run),
         "",
         *learned([*run.ledger, _OWNER_LEARNED]),
     ]
     return "\n".join(lines)
+
+
+def _operations(run: ClassicRun) -> list[str]:
+    """A line for each phase, and for what the paper says of it."""
+    columns = [("phase", "s"), ("by", "s"), *((name, ",") for name in asdict(Counts()))]
+    return plain(columns, [
+        (phase, by, *asdict(counts).values())
+        for phase, here in run.phases.items()
+        for by, counts in (("here", here), ("the paper", run.paper_phases[phase]))
+    ])  # fmt: skip
 
 
 def _who(role: str) -> str:

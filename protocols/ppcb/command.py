@@ -8,21 +8,23 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-import numpy as np
-
 from bandits.environments import Environment
 from mpc.errors import ConfigError
+from mpc.interop.crypten import crypten_python
 
 from ..run.choices import chosen, values
 from ..run.exits import say
 from ..run.folder import Keep, notes_in
-from ..run.options import System, add_problem
-from ..run.program import Arrays, Program, home_of
+from ..run.launch import launch
+from ..run.options import System, add_problem, processes_of
+from ..run.program import Program
 from ..run.rehearsal import rehearse
 from ..run.report import Report
+from ..run.simulate import simulate
 from .clients import Tally, pulled
+from .crypten.engine import beside, check_engine
+from .crypten.report import report as beside_report
 from .data_options import add_data, check_data, environment_of
-from .player import feature_blocks
 from .report import report
 from .run import Bandit, Run
 from .settings import Argmax, Division, Policy, Settings, Truncation, Variant
@@ -41,8 +43,10 @@ _EXAMPLES = """examples:
   masked {how} {name} --steps 640 --batch 64                          64 contexts together: half the bytes for each,
                                                                     an eighth of the time, 29 rounds for all
   masked {how} {name} --policy linucb --alpha 0.5 --eps 0             private LinUCB
+  masked {how} {name} --engine crypten --steps 300                    Algorithm 1 by CrypTen 0.4.1, beside ours
   masked {how} {name} --json                                          one JSON document for other tools
 """
+OURS, CRYPTEN = "ours", "crypten"
 _N = TypeVar("_N", int, float)
 _NEGATIVE = re.compile(r"^-[\d.][-\d.,e+]*$")
 _LONG = 2.0  # seconds of loading after which it is said
@@ -54,7 +58,6 @@ class PPCB(System):
     name = "ppcb"
     summary = "the private contextual bandit, on a data set"
     about, examples, unit, draws_reference, parties = _ABOUT, _EXAMPLES, "decision", False, 3
-    apart = True
 
     def add_problem(self, parser: ArgumentParser) -> None:
         """The length of a run, on which its state bits and refreshes depend, and settings."""
@@ -62,8 +65,12 @@ class PPCB(System):
         add_settings(parser)
 
     def add_options(self, parser: ArgumentParser, *, processes: bool) -> None:
-        """The data."""
+        """The data, and who computes."""
         add_data(parser)
+        parser.add_argument(
+            "--engine", choices=[OURS, CRYPTEN], default=OURS,
+            help="crypten: the same steps by CrypTen as well, in one report; scripts/setup_crypten installs it (ours)",
+        )  # fmt: skip
 
     def check(self, options: Namespace) -> None:
         """What argparse does not know."""
@@ -72,6 +79,23 @@ class PPCB(System):
             raise ConfigError("--alpha is of --policy linucb and thompson: epsilon-greedy has --eps alone")
         if hasattr(options, "data"):  # a plan takes no data
             check_data(options)
+        if self.otherwise(options):
+            if options.resume:
+                raise ConfigError("--engine crypten keeps nothing to go on from: leave out --resume, start again")
+            check_engine(settings_of(options))
+            crypten_python()
+
+    def otherwise(self, options: Namespace) -> str:
+        """CrypTen's run is not on our shares."""
+        return f"--engine {CRYPTEN}" if getattr(options, "engine", OURS) == CRYPTEN else ""
+
+    def classic(
+        self, options: Namespace, keep: Keep | None, *, processes: bool, watch: Callable[[int], None]
+    ) -> Report:
+        """The steps by us, and then by CrypTen."""
+        program = self.program(options, processes=processes)
+        ours = launch(program, processes_of(options), say=say) if processes else simulate(program, seed=options.seed)
+        return beside_report(beside(program, ours, watch=watch), processes=processes)
 
     def steps(self, options: Namespace) -> int:
         """Contexts in each replica."""
@@ -106,26 +130,6 @@ class PPCB(System):
             return f"  reward {paid.average:.4f}  {cost.rounds:g} rounds  {cost.opened_bytes / 1e3:,.1f} kB"
 
         return more
-
-    def columns(self, program: Program[Any], role: str) -> int:
-        """An owner its features, in the order of the parties; the puller and the payer meet the world by lines."""
-        assert isinstance(program, Bandit)
-        blocks = feature_blocks(program.settings.dim, program.parties, program.settings.widths)
-        widths = {home_of(party): block.stop - block.start for party, block in enumerate(blocks)}
-        return widths.get(role.replace(" ", "-"), 0)
-
-    def from_rows(self, program: Program[Any], role: str, rows: np.ndarray | None) -> Arrays:
-        """A row for each context; with replicas, those of a context follow each other."""
-        assert isinstance(program, Bandit)
-        if role in (each.name for each in program.roles):
-            return {}
-        given = program.settings
-        wanted = program.steps * given.replicas
-        rows = np.zeros((wanted, 0)) if rows is None else rows
-        if len(rows) < wanted:
-            raise ConfigError(f"{len(rows):,} rows, and this run takes {wanted:,}: one for each context")
-        shape = program.decisions, given.batch, given.replicas, rows.shape[1]
-        return {"features": np.ascontiguousarray(rows[:wanted].reshape(shape).swapaxes(1, 2))}
 
     def report(self, options: Namespace, program: Program[Any], run: Run) -> Report:
         """Beside the twin."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -50,7 +51,7 @@ def document(run: Run) -> dict[str, Any]:
         "eta_per_step": eta if math.isfinite(eta) else None,
         "further_arms": run.further_arms,
         "arms_per_context": run.arms_per_context,
-        "ledger": ledger_json(_learned(run)),
+        "ledger": ledger_json(learned_of(run)),
     }
 
 
@@ -69,7 +70,7 @@ def text(run: Run) -> str:
         *cost_text(facts, "step"),
         *_together(given),
         "",
-        *learned([*_learned(run), parties] if run.ledger else []),
+        *learned([*learned_of(run), parties] if run.ledger else []),
         "",
         *_privacy(run),
     ]
@@ -78,17 +79,21 @@ def text(run: Run) -> str:
 
 def reward_curve(run: Run, path: Path) -> None:
     """Average reward so far against steps: the private run, its plaintext twin below it, and what needs no context."""
-    from ..run.plots import curves
-
     rows = [(run.twin_rewards, "plaintext twin", "C0--"), (run.rewards, "private", "C1-")]
     rows += [(run.baselines[name], name, style) for name, style in zip(sorted(run.baselines), ("k-.", "k:"))]
-    steps = np.arange(1, run.steps + 1)
+    title = f"{run.settings.policy.value}, eps = {run.settings.eps:g}, {run.parties} parties"
+    reward_curves(rows, title, path)
+
+
+def reward_curves(rows: Sequence[tuple[np.ndarray | None, str, str]], title: str, path: Path) -> None:
+    """Averages so far of (steps, replicas) rewards, each with its label and style; what nobody knows is left out."""
+    from ..run.plots import curves
+
     means = [
-        ((rewards.cumsum(axis=0) / steps[:, None]).mean(axis=1), label, style)
+        ((rewards.cumsum(axis=0) / np.arange(1, len(rewards) + 1)[:, None]).mean(axis=1), label, style)
         for rewards, label, style in rows
         if rewards is not None
     ]
-    title = f"{run.settings.policy.value}, eps = {run.settings.eps:g}, {run.parties} parties"
     curves(means, x="step", y="average reward so far", title=title, path=path)
 
 
@@ -102,10 +107,14 @@ def _steps_file(run: Run, folder: Path) -> list[Path]:
 def _beside_twin(run: Run) -> str:
     if run.twin_rewards is None:
         return "the coins of this material are the dealer's alone, so no twin was played"
-    if not run.differences:
+    return on_twin(run.differences, 15 if run.settings.state_bits >= 28 else 12)
+
+
+def on_twin(differences: Sequence[Difference], bits: int) -> str:
+    """Where arms and the twin's first differ.  bits: scores closer than 2^-bits fixed point may order otherwise."""
+    if not differences:
         return "it pulled the same arms as its plaintext twin at every step"
-    bits = 15 if run.settings.state_bits >= 28 else 12  # what fixed point may order otherwise than the twin
-    where = "; ".join(f"replica {d.replica} at step {d.step}, {_gap(d, bits)}" for d in run.differences[:5])
+    where = "; ".join(f"replica {d.replica} at step {d.step}, {_gap(d, bits)}" for d in differences[:5])
     return f"it first pulled another arm than its twin in {where}"
 
 
@@ -117,7 +126,7 @@ def _gap(difference: Difference, bits: int) -> str:
     return f"where the two best scores were {difference.gap:.2g} apart, no near tie, which is below 2^-{bits}"
 
 
-def _learned(run: Run) -> list[Entry]:
+def learned_of(run: Run) -> list[Entry]:
     """What the session disclosed, and what the payer knows because it brings it."""
     return [*run.ledger, Entry(PAYER, "reward", run.arms.size, "its own input")] if run.ledger else []
 

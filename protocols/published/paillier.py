@@ -21,6 +21,8 @@ from typing import Any
 
 from mpc.errors import ConfigError, RangeError
 
+from .cores import Cores
+
 try:
     import gmpy2  # type: ignore[import-untyped,import-not-found,unused-ignore]
     from phe import paillier as phe  # type: ignore[import-untyped,import-not-found,unused-ignore]
@@ -53,6 +55,9 @@ class Counts:
 
     def __add__(self, other: Counts) -> Counts:
         return Counts(*(getattr(self, part.name) + getattr(other, part.name) for part in fields(self)))
+
+    def __sub__(self, other: Counts) -> Counts:
+        return Counts(*(getattr(self, part.name) - getattr(other, part.name) for part in fields(self)))
 
 
 def require_packages() -> None:
@@ -154,12 +159,22 @@ class SecretKey:
         time.  What was not short comes out as any value below p/2: whoever can make it one that passes for short, by
         another multiple of p than 0, has factored n.
         """
+        with Cores(1, self.short, self.long) as alone:
+            return self.decrypt_on(alone, ciphertexts, bits=bits)
+
+    def decrypt_on(self, cores: Cores, ciphertexts: Sequence[Integer], *, bits: int | None = None) -> list[int]:
+        """The same, spread over cores that take `short` and `long`."""
         self.counts.decryptions += len(ciphertexts)
-        p = self._halves[0][0]
-        if bits is not None and bits < p.bit_length():
-            return [_signed(value, p) for value in _modulo_prime(ciphertexts, *self._halves[0])]
-        parts = [_modulo_prime(ciphertexts, *half) for half in self._halves]
-        return [_signed(self._key.crt(m_p, m_q), self.public.n) for m_p, m_q in zip(*parts, strict=True)]
+        short = bits is not None and bits < self._halves[0][0].bit_length()
+        return cores.map(self.short if short else self.long, [(ciphertext,) for ciphertext in ciphertexts])
+
+    def short(self, ciphertext: Integer) -> int:
+        """A plaintext modulo p, signed."""
+        return _signed(_modulo_prime(ciphertext, *self._halves[0]), self._halves[0][0])
+
+    def long(self, ciphertext: Integer) -> int:
+        """A plaintext modulo n, signed."""
+        return _signed(self._key.crt(*(_modulo_prime(ciphertext, *half) for half in self._halves)), self.public.n)
 
     def __repr__(self) -> str:
         return f"SecretKey(of {self.public})"
@@ -216,9 +231,11 @@ class Encryptor:
         self.counts.multiplications += 1
         return gmpy2.powmod(ciphertext, factor, self.square)
 
-    def fill(self, count: int) -> None:
-        """Have so many obfuscators ready, made while others are waited for."""
-        self._ready += [self._obfuscator() for _ in range(count - len(self._ready))]
+    def fill(self, count: int, cores: Cores | None = None) -> None:
+        """Have so many obfuscators ready, made while others are waited for.  cores: that take `obfuscator`."""
+        missing = [()] * (count - len(self._ready))
+        made = [self.obfuscator() for _ in missing] if cores is None else cores.map(self.obfuscator, missing)
+        self._ready += map(gmpy2.mpz, made)
 
     def _nude(self, value: int) -> Integer:
         return (1 + value * self.public.n) % self.square
@@ -228,7 +245,8 @@ class Encryptor:
         fresh = [self._ready.pop() for _ in ciphertexts]
         return [ciphertext * obfuscator % self.square for ciphertext, obfuscator in zip(ciphertexts, fresh)]
 
-    def _obfuscator(self) -> Integer:
+    def obfuscator(self) -> Integer:
+        """A fresh r^n."""
         if not self._pooled:
             return self._power()
         rows = self._pool()
@@ -283,19 +301,31 @@ class LinearForms:
 
     def of(self, coefficients: Sequence[int]) -> Integer:
         """E(sum_j c_j m_j), not yet fit to leave: `rerandomise` it."""
+        with Cores(1, self.form) as alone:
+            (form,) = self.all_of([coefficients], alone)
+        return form
+
+    def all_of(self, rows: Sequence[Sequence[int]], cores: Cores) -> list[Integer]:
+        """The same of each row, spread over cores that take `form`."""
+        shift, limit = 1 << self._bits, 1 << (self._bits + 1)
+        above = [[coefficient + shift for coefficient in row] for row in rows]
+        if not all(0 <= rest < limit for row in above for rest in row):
+            raise RangeError(f"a coefficient needs more than {self._bits} bits: declare more")
+        counts = self._encryptor.counts
+        counts.multiplications += len(rows) * len(self._tables)
+        counts.additions += len(rows) * (len(self._tables) - 1)
+        return [gmpy2.mpz(form) for form in cores.map(self.form, above)]
+
+    def form(self, *above: int) -> Integer:
+        """E(sum_j c_j m_j) from each c_j + 2^bits, not counted."""
         digit, square, product = self._digit, self._encryptor.square, self._start
-        mask, shift, limit = (1 << digit) - 1, 1 << self._bits, 1 << (self._bits + 1)
-        for table, coefficient in zip(self._tables, coefficients, strict=True):
-            rest = coefficient + shift
-            if not 0 <= rest < limit:
-                raise RangeError(f"a coefficient needs more than {self._bits} bits: declare more")
+        mask = (1 << digit) - 1
+        for table, number in zip(self._tables, above, strict=True):
+            rest = number
             for row in table:
                 if entry := rest & mask:
                     product = product * row[entry] % square
                 rest >>= digit
-        counts = self._encryptor.counts
-        counts.multiplications += len(self._tables)
-        counts.additions += len(self._tables) - 1
         return product
 
 
@@ -323,9 +353,9 @@ def _best_digit(bits: int, bases: int, uses: int, *, entry: int) -> int:
     return min((digit for digit in range(1, 13) if digit == 1 or fits(digit)), key=work)
 
 
-def _modulo_prime(ciphertexts: Sequence[Integer], p: Integer, square: Integer, h: Integer) -> list[Integer]:
+def _modulo_prime(ciphertext: Integer, p: Integer, square: Integer, h: Integer) -> Integer:
     """m mod p = L(c^(p-1) mod p^2) h mod p, L(x) = (x - 1) / p."""
-    return [(gmpy2.powmod(c % square, p - 1, square) - 1) // p * h % p for c in ciphertexts]
+    return (gmpy2.powmod(ciphertext % square, p - 1, square) - 1) // p * h % p
 
 
 def _signed(value: Integer, modulus: Integer) -> int:

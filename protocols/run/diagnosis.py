@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mpc.net.probe import Link, probe
-from mpc.net.tls import Tls, TlsClient, listen_on
+from mpc.net.tls import over
 
 from .exits import say
-from .member_process import Prepared
+from .member_process import Prepared, gathered
 
 _PASS, _WARN = "PASS", "WARN"
 _SLOW = 0.1  # seconds of a round trip
@@ -38,13 +38,9 @@ class Finding:
 def diagnosed(given: Prepared) -> tuple[list[Finding], dict[str, Any]]:
     """Findings, and what a decision will take as far as this role's links say."""
     config, member = given.config, replace(given.member, session=f"{given.config.session} doctor")
-    if config.listen is not None:
-        listener = listen_on(*config.listen)
-        mesh: Tls | TlsClient = Tls.join(member, listener, timeout=config.round, starting=config.start, log=say)
-    else:
-        mesh = TlsClient.join(member, timeout=config.round, starting=config.start, log=say)
+    mesh = over(member, gathered(replace(given, member=member)), config.round, say)
     try:
-        links = probe(mesh, len(member.names))
+        links = probe(mesh, member.linked)
     finally:
         mesh.close()
     now = dt.datetime.now(dt.timezone.utc)
@@ -75,12 +71,14 @@ def _of_link(name: str, link: Link) -> Finding:
 
 def _prediction(given: Prepared, links: list[Link]) -> dict[str, Any]:
     """Rounds, each at the slowest link's delay, and bytes at the narrowest; what machines compute is not in it."""
-    cost, program = given.rehearsed.cost, given.program
+    cost, apart = given.apart.cost, given.apart
+    if cost is None:
+        return {"text": f"how long a {apart.unit} takes is not known beforehand: it is mostly computing"}
     delay = max(link.round_trip for link in links) / 2
     narrowest = min(link.bandwidth for link in links)
-    seconds = cost.rounds * delay + (program.parties - 1) * cost.opened_bytes / narrowest
+    seconds = cost.rounds * delay + (apart.parties - 1) * cost.opened_bytes / narrowest
     text = (
-        f"{cost.rounds} rounds and {cost.opened_bytes:,} bytes to each party: a {program.unit} takes at least "
+        f"{cost.rounds} rounds and {cost.opened_bytes:,} bytes to each party: a {apart.unit} takes at least "
         f"{1e3 * seconds:.1f} ms over these links"
     )
     return {"rounds": cost.rounds, "bytes": cost.opened_bytes, "seconds_at_least": seconds, "text": text}

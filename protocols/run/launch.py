@@ -144,7 +144,7 @@ def prepare(program: Program[Any], how: Processes, keep: Keep, folder: Path, *, 
     key = (key_in(keep.folder, SEEDS_KEY) or fresh_key()) if program.seeded else None
     for role, own in program.private(key).items():
         if role not in kept:  # a client that keeps its state goes on from that
-            _write_private(private_path(folder, role), own)
+            write_private(private_path(folder, role), own)
     if len(program.roles) > 1:
         os.mkfifo(folder / PIPE, 0o600)
     return Prepared(task, rehearsed, folder)
@@ -254,7 +254,8 @@ def _say_again(program: Program[Any], folder: Path, start: int, material: bool, 
     notes.cut(start)
 
 
-def _write_private(path: Path, own: Any) -> None:
+def write_private(path: Path, own: Any) -> None:
+    """What a role alone has, into a file that its user alone reads."""
     archive = io.BytesIO()
     np.savez(archive, **own)
     with writing(path):

@@ -17,20 +17,21 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
-
 from mpc.errors import ConfigError
 from mpc.launch import Place, place
 from mpc.net.transport import DEFAULT_TIMEOUT, check_timeout
 from mpc.scratch import remove_left, scratch_folder
 from offline import Plan
 
+from .apart import Apart
+from .config import ON_SHARES
 from .exits import exit_codes, say
 from .folder import PICTURES, Keep, check_file, check_picture, reserved, settle
 from .launch import Processes, launch
+from .on_shares import OnShares
 from .parser import Parser
 from .plan_command import add_plan
-from .program import Arrays, Program
+from .program import Program
 from .progress import Progress
 from .rehearsal import rehearse
 from .report import Report, show
@@ -38,7 +39,7 @@ from .simulate import simulate
 from .stopping import Interrupt, Stopped
 from .torchrun import check_dealt, check_place, follow, one_voice, reported, torchrun
 
-CLASSIC, MPC = "classic", "mpc"
+CLASSIC, MPC = "classic", ON_SHARES
 IN_THIS_PROCESS, IN_PROCESSES = "all roles in this process", "a process for each role"
 _OF_PROCESSES = "material", "session", "timeout"
 
@@ -56,7 +57,6 @@ class System(ABC):
     every: ClassVar[int] = 100
     modes: ClassVar[tuple[str, ...]] = (MPC,)
     untold: ClassVar[str] = ""  # what has not happened where a run was stopped
-    apart: ClassVar[bool] = False  # whether its roles may be on machines of their own: `columns`, `from_rows`
     draws_reference: ClassVar[bool] = True  # whether its picture is of a reference, whose coins a dealer beside it has
 
     @abstractmethod
@@ -93,18 +93,23 @@ class System(ABC):
         """How many steps were asked for."""
         return self.planned(options).decisions
 
-    def columns(self, program: Program[Any], role: str) -> int:
-        """How many numbers of its own a role brings to each decision, where it is on a machine of its own; 0: none."""
-        raise NotImplementedError
+    def add_apart(self, parser: ArgumentParser) -> None:  # noqa: B027  many have none
+        """Options beside those of the problem that all its roles must know, where each is on a machine of its own."""
 
-    def from_rows(self, program: Program[Any], role: str, rows: np.ndarray | None) -> Arrays:
-        """What this role alone has, from (rows, columns) that it brings; None where it brings nothing."""
-        raise NotImplementedError
+    def apart(self, options: Namespace) -> Apart:
+        """Its roles on machines of their own; no option names what one of them alone has."""
+        if options.mode == MPC:
+            return OnShares(self.planned(options))
+        raise ConfigError(f"{self.name} has no mode {options.mode!r} between machines: there is {MPC!r}")
+
+    def otherwise(self, options: Namespace) -> str:
+        """The option by which this run is not on our shares; empty where it is."""
+        return "" if options.mode == MPC else f"--mode {options.mode}"
 
     def classic(
         self, options: Namespace, keep: Keep | None, *, processes: bool, watch: Callable[[int], None]
     ) -> Report:
-        """Play the protocol as it was published."""
+        """Play the protocol as it was published, or as `otherwise` says."""
         raise ConfigError(f"{self.name} has no --mode {options.mode}")
 
 
@@ -222,7 +227,7 @@ def _run(system: System, options: Namespace, *, processes: bool) -> None:
 
 def _played(system: System, options: Namespace, out: Path | None, *, processes: bool) -> Report:
     keep = _keep_in(system, options, out)
-    if options.mode != MPC:
+    if system.otherwise(options):
         progress = Progress(system.steps(options), system.step)
         report = system.classic(options, keep, processes=processes, watch=progress)
         progress.end()
@@ -236,7 +241,7 @@ def _played(system: System, options: Namespace, out: Path | None, *, processes: 
         more = system.running(program, kept)
         if processes:
             run = launch(
-                program, _processes(options), keep=keep, watch=lambda done: progress(done, more(done)), say=say
+                program, processes_of(options), keep=keep, watch=lambda done: progress(done, more(done)), say=say
             )  # fmt: skip
         else:
             interrupt = stack.enter_context(Interrupt())
@@ -253,7 +258,7 @@ def _played(system: System, options: Namespace, out: Path | None, *, processes: 
 def _ranked(system: System, options: Namespace, out: Path | None, here: Place) -> None:
     """As one of the ranks that torchrun started; without a folder, only the end is kept, and only for the result."""
     keep = _keep_in(system, options, out)
-    clients, how = system.clients(options, processes=True), _processes(options)
+    clients, how = system.clients(options, processes=True), processes_of(options)
     with one_voice(here):
         check_dealt(how, keep)
     if here.node:
@@ -292,21 +297,19 @@ def _checked(system: System, options: Namespace, here: Place | None, *, processe
     if options.checkpoint_every < 1:
         unit = system.unit or system.step
         raise ConfigError(f"at least 1 {unit} between checkpoints, not {options.checkpoint_every}")
-    published = options.mode != MPC
-    if not published:
+    other = system.otherwise(options)
+    if options.mode == MPC:
         check_parties(options.parties)
-    elif here is not None:
-        raise ConfigError(
-            f"torchrun starts computing parties, and --mode {options.mode} has none: use 'masked launch {system.name}'"
-        )
+    if other and here is not None:
+        raise ConfigError(f"torchrun starts computing parties, and {other} has none: use 'masked launch {system.name}'")
     if here is None and not processes:
         for name in _OF_PROCESSES:
             if getattr(options, name) is not None:
                 raise ConfigError(
                     f"--{name} is for parties in processes of their own: use 'masked launch {system.name}'"
                 )
-    if published and options.material is not None:
-        raise ConfigError(f"--material is of --mode {MPC}: the published protocol draws nothing that is dealt")
+    if other and options.material is not None:
+        raise ConfigError(f"--material is of runs on our shares: {other} draws nothing that is dealt")
     if options.timeout is not None:
         check_timeout(options.timeout)
     if options.plot is not None and options.material is not None and system.draws_reference:
@@ -339,7 +342,8 @@ def _keep_in(system: System, options: Namespace, out: Path | None) -> Keep | Non
     return Keep(folder, options.checkpoint_every, options.resume, options.overwrite)
 
 
-def _processes(options: Namespace) -> Processes:
+def processes_of(options: Namespace) -> Processes:
+    """How its processes are started."""
     timeout = DEFAULT_TIMEOUT if options.timeout is None else options.timeout
     return Processes(timeout, options.material, options.session or "local")
 

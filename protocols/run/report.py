@@ -109,13 +109,21 @@ def with_both_names(document: Mapping[str, Any]) -> dict[str, Any]:
     return whole
 
 
+def _print(text: str) -> None:
+    print(text, flush=True)
+
+
 def show(
-    report: Report, options: Mapping[str, Any], out: Path | None, plot: Path | None, *, as_json: bool
+    report: Report, options: Mapping[str, Any], out: Path | None, plot: Path | None, *, as_json: bool,
+    say: Callable[[str], None] = _print,
 ) -> None:  # fmt: skip
-    """Print it first: a disk that fills up takes files, and not what an hour of computing found."""
+    """Print it first: a disk that fills up takes files, and not what an hour of computing found.
+
+    say: in place of stdout.
+    """
     document = with_both_names(report.document)
     with contextlib.suppress(OSError):  # of a reader who left, or a full disk, and said at the end: files come first
-        print(json.dumps(document, indent=1) if as_json else report.text, flush=True)
+        say(json.dumps(document, indent=1) if as_json else report.text)
     files = []
     if out is not None:
         whole = {**document, **report.more, "options": _plain(options), "versions": versions()}
@@ -128,7 +136,7 @@ def show(
                 report.picture(path)
             files.append(path)
     for path in () if as_json else files:
-        print(f"{'reward curve' if path.suffix in PICTURES else 'written'}: {path}")
+        say(f"{'reward curve' if path.suffix in PICTURES else 'written'}: {path}")
 
 
 def _write_results(out: Path, document: str, others: Callable[[Path], list[Path]]) -> list[Path]:

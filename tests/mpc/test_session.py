@@ -237,3 +237,15 @@ def test_what_was_counted_before_is_not_changed_by_who_goes_on(simulate: Fixture
     meter.add(cost)
     meter.add(cost)
     assert (meter.total.rounds, meter.total.frame_bytes, cost.rounds) == (6, 256, 3)
+
+
+def test_fresh_words_cost_nothing_and_are_the_same_value(parties: int, simulate: Fixture, reveal: Fixture) -> None:
+    session = simulate(parties)
+    x = session.share(VALUES, owner=1)
+    other = session.fresh(x)
+    assert (other.words != x.words).all() and (reveal(other) == VALUES).all()
+    assert (session.meter.total.rounds, session.meter.total.opened_bytes) == (1, 0), "the reveal alone"
+    narrow = session.fresh(session.share([1, 2], scale=0).mod(8))
+    assert narrow.ring == 8 and reveal(narrow).tolist() == [1, 2]
+    with pytest.raises(TypeError, match="another session"):
+        simulate(parties).fresh(x)

@@ -2,8 +2,8 @@
 
 DO    has  arms, constants, theta
 DC    has  the budget
-P     has  the seed of its coins
-Comp  has  nothing
+P     has  the seed of its coins, and a number of cores
+Comp  has  the latter
 """
 
 from __future__ import annotations
@@ -27,26 +27,27 @@ from .roles import Outcome, comparator, data_customer, data_owner, puller
 ROLES = tuple(Role)
 """By node."""
 
-_CALLS = [
+CALLS = [
     (Role.COMP, Role.P), (Role.DO, Role.P), (Role.DO, Role.COMP), (Role.DC, Role.P), (Role.DC, Role.COMP),
 ]  # fmt: skip
 
 
 def cast_of(
-    problem: LinearProblem, scales: Scales, *, budget: int, seed: int, noise: Noise, bits: int, insecure: bool
-) -> Cast:
+    problem: LinearProblem, scales: Scales, *, budget: int, seed: int, noise: Noise, bits: int, insecure: bool,
+    cores: int = 1,
+) -> Cast:  # fmt: skip
     """To each its own; DO and DC have nothing to say to each other."""
     common = {"bits": bits, "insecure": insecure}
     own: dict[Role, dict[str, Any]] = {
-        Role.P: {"seed": seed, "noise": noise.value},
-        Role.COMP: {},
+        Role.P: {"seed": seed, "noise": noise.value, "cores": cores},
+        Role.COMP: {"cores": cores},
         Role.DO: {
             "arms": problem.arms.tolist(), "theta": problem.theta.tolist(), **as_json(problem.exploration),
             "scales": asdict(scales),
         },
         Role.DC: {"budget": budget},
     }  # fmt: skip
-    return Cast({role: {**common, **own[role]} for role in ROLES}, _CALLS, patient=Role.DC)
+    return Cast({role: {**common, **own[role]} for role in ROLES}, CALLS, patient=Role.DC)
 
 
 def play_of(
@@ -57,9 +58,9 @@ def play_of(
     if role is Role.DC:
         return data_customer(given["budget"], bits, insecure=insecure)
     if role is Role.COMP:
-        return comparator(bits, insecure=insecure, seen=seen)
+        return comparator(bits, insecure=insecure, cores=given["cores"], seen=seen)
     if role is Role.P:
-        return puller(given["seed"], bits, noise=Noise(given["noise"]), watch=watch)
+        return puller(given["seed"], bits, noise=Noise(given["noise"]), cores=given["cores"], watch=watch)
     problem = LinearProblem(np.array(given["arms"]), np.array(given["theta"]), from_json(given))
     return data_owner(problem, Scales(**given["scales"]), bits)
 

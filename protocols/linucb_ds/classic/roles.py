@@ -38,6 +38,7 @@ import math
 import secrets
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,7 @@ from bandits.linear_problem import LinearProblem, ProblemError
 from mpc.errors import ConfigError, Desync, RangeError
 
 from ...published import outcome
+from ...published.cores import Cores
 from ...published.drive import STEPS, SUM, Part, Play, Receive, Send, Watch
 from ...published.frame import Message
 from ...published.paillier import Counts, Encryptor, Integer, LinearForms, PublicKey, SecretKey
@@ -68,21 +70,37 @@ from .messages import (
 )
 
 SETUP = "setup"
+ESTIMATE, INDICES, FRESH, DECRYPTIONS = "estimate", "indices", "fresh r^n", "decryptions"
+"""Parts of a step: the paper's 3.i, here in the clear; 3.ii; ours; and 4.i."""
+
+
+class Phase(str, Enum):
+    """Of a run, as the paper counts its operations."""
+
+    START = "initialisation"
+    LOOP = "exploration-exploitation"
+    SWITCH = "key switching"
 
 
 @dataclass
 class Outcome(outcome.Outcome):
-    """What a participant did and learned."""
+    """What a participant did and learned.  phases: its counts, by the phases that have ended."""
 
     counts: Counts = field(default_factory=Counts)
+    phases: dict[str, Counts] = field(default_factory=dict)
     arms: list[int] = field(default_factory=list)  # P's
     total: int = 0  # DC's, a word of `scale` fraction bits
     scale: int = 0
 
+    def ends(self, phase: Phase) -> None:
+        """What was counted since the phase before is of this one."""
+        self.phases[phase.value] = self.counts - sum(self.phases.values(), Counts())
+
     @classmethod
     def from_json(cls, given: dict[str, Any]) -> Outcome:
         """What `as_json` gave."""
-        return super().from_json({**given, "counts": Counts(**given["counts"])})
+        phases = {phase: Counts(**counted) for phase, counted in given["phases"].items()}
+        return super().from_json({**given, "counts": Counts(**given["counts"]), "phases": phases})
 
 
 def data_owner(problem: LinearProblem, scales: Scales, bits: int) -> Play[Outcome]:
@@ -96,6 +114,7 @@ def data_owner(problem: LinearProblem, scales: Scales, bits: int) -> Play[Outcom
     yield Send(Role.P, pack_problem(PublicProblem(arms, problem.exploration, scales)))
     theta = encryptor.encrypt(words(exact.theta, scales.theta).tolist())
     yield Send(Role.P, pack_ciphertexts(Kind.THETA, theta, key))
+    done.ends(Phase.START)
     return done
 
 
@@ -112,16 +131,17 @@ def data_customer(budget: int, bits: int, *, insecure: bool = False) -> Play[Out
     message = yield from _receive(Role.P, Kind.SUM, key=own.public, patient=True)
     (switched,) = own.decrypt(message.ciphertexts(own.public, 1))
     done.total = unwrapped(switched, own.public.n, comp.n, total_bits)
+    done.ends(Phase.SWITCH)
     done.learned("cumulative reward", 1, "it pays for the pulls")
     return done
 
 
 def comparator(
-    bits: int, *, insecure: bool = False, seen: Callable[[list[int]], None] | None = None
+    bits: int, *, insecure: bool = False, cores: int = 1, seen: Callable[[list[int]], None] | None = None
 ) -> Play[Outcome]:  # fmt: skip
     """Comp: says where in a list the largest plaintext is, and switches the key of a masked sum.
 
-    seen: is told each decrypted list; what an attack by Comp starts from.
+    cores: processes that decrypt.  seen: is told each decrypted list; what an attack by Comp starts from.
     """
     done = Outcome(Role.COMP)
     own = SecretKey.generate(bits, insecure=insecure, counts=done.counts)
@@ -131,28 +151,36 @@ def comparator(
     customer = yield from _key(Role.DC, bits)
     count, index_bits = ranges_of((yield from _receive(Role.P, Kind.RANGES)))
     lists = 0
-    yield Part(STEPS)
-    while True:
-        message = yield from _receive(Role.P, Kind.INDICES, Kind.MASKED_SUM, key=own.public)
-        if message.kind is Kind.MASKED_SUM:
-            break
-        values = own.decrypt(message.ciphertexts(own.public, count), bits=index_bits)
-        _check_indices(values, index_bits)
-        if seen is not None:
-            seen(values)
-        lists += 1
-        yield Send(Role.P, pack_number(Kind.POSITION, values.index(max(values))))
+    with Cores(cores, own.short, own.long) as spread:
+        yield Part(STEPS)
+        while True:
+            message = yield from _receive(Role.P, Kind.INDICES, Kind.MASKED_SUM, key=own.public)
+            if message.kind is Kind.MASKED_SUM:
+                break
+            ciphertexts = message.ciphertexts(own.public, count)
+            yield Part(DECRYPTIONS)
+            values = own.decrypt_on(spread, ciphertexts, bits=index_bits)
+            yield Part(STEPS)
+            _check_indices(values, index_bits)
+            if seen is not None:
+                seen(values)
+            lists += 1
+            yield Send(Role.P, pack_number(Kind.POSITION, values.index(max(values))))
+    done.ends(Phase.LOOP)
     yield Part(SUM)
     (masked,) = own.decrypt(message.ciphertexts(own.public, 1))
     switched = Encryptor(customer, done.counts).encrypt([masked % own.public.n])
     yield Send(Role.P, pack_ciphertexts(Kind.SWITCHED_SUM, switched, customer))
+    done.ends(Phase.SWITCH)
     done.learned("index of an arm, arms permuted", lists * count, "it finds the largest")
     done.learned("number of pulls", 1, "it counts the lists")
     return done
 
 
-def puller(seed: int, bits: int, *, noise: Noise = Noise.SIGN, watch: Watch | None = None) -> Play[Outcome]:
-    """P: pulls the arms, and computes on what it cannot decrypt."""
+def puller(
+    seed: int, bits: int, *, noise: Noise = Noise.SIGN, cores: int = 1, watch: Watch | None = None
+) -> Play[Outcome]:  # fmt: skip
+    """P: pulls the arms, and computes on what it cannot decrypt, in so many processes."""
     done = Outcome(Role.P)
     yield Part(SETUP)
     comp = yield from _key(Role.COMP, bits)
@@ -169,19 +197,28 @@ def puller(seed: int, bits: int, *, noise: Noise = Noise.SIGN, watch: Watch | No
     if budget > 1:
         pulls.prepare()
     pulls.cloud.fill(count if budget > 1 else 1)
-    yield Part(STEPS)
-    for step in range(1, budget):
-        indices = pulls.indices()
-        order = pulls.order(step)
-        hidden = pulls.cloud.rerandomise([indices[arm] for arm in order])
-        yield Send(Role.COMP, pack_ciphertexts(Kind.INDICES, hidden, comp))
-        pulls.cloud.fill(count if step + 1 < budget else 1)  # while Comp decrypts
-        place = number_of((yield from _receive(Role.COMP, Kind.POSITION)))
-        if place >= count:
-            raise Desync(f"Comp answered place {place} of {count}: run the same release everywhere")
-        pulls.pull(order[place])
-        if watch is not None:
-            watch(step + 1)
+    done.ends(Phase.START)
+    with pulls.spread(cores if budget > 1 else 1) as spread:
+        yield Part(STEPS)
+        for step in range(1, budget):
+            yield Part(ESTIMATE)
+            c, e = pulls.estimate()
+            yield Part(INDICES)
+            indices = pulls.indices(c, e, spread)
+            yield Part(STEPS)
+            order = pulls.order(step)
+            hidden = pulls.cloud.rerandomise([indices[arm] for arm in order])
+            yield Send(Role.COMP, pack_ciphertexts(Kind.INDICES, hidden, comp))
+            yield Part(FRESH)
+            pulls.cloud.fill(count if step + 1 < budget else 1, spread)  # while Comp decrypts
+            yield Part(STEPS)
+            place = number_of((yield from _receive(Role.COMP, Kind.POSITION)))
+            if place >= count:
+                raise Desync(f"Comp answered place {place} of {count}: run the same release everywhere")
+            pulls.pull(order[place])
+            if watch is not None:
+                watch(step + 1)
+    done.ends(Phase.LOOP)
     yield Part(SUM)
     rand = secrets.randbelow(comp.n)
     masked = pulls.cloud.rerandomise([pulls.cloud.add_public(pulls.total(), rand)])
@@ -191,6 +228,7 @@ def puller(seed: int, bits: int, *, noise: Noise = Noise.SIGN, watch: Watch | No
     fresh = Encryptor(customer, done.counts)
     answer = fresh.rerandomise([fresh.add_public(switched, -rand)])
     yield Send(Role.DC, pack_ciphertexts(Kind.SUM, answer, customer))
+    done.ends(Phase.SWITCH)
     done.arms = pulls.arms
     done.learned("pulled arm", budget, "it pulls them")
     done.learned("budget", 1, "DC orders so many pulls")
@@ -221,11 +259,19 @@ class _Pulls:
         uses = (self._coins.budget - 1) * len(self._map.arms)
         self._forms = LinearForms(self.cloud, self._theta, bits=bits, uses=uses)
 
-    def indices(self) -> list[Integer]:
+    def spread(self, cores: int) -> Cores:
+        """Processes that compute indices and fresh r^n, from the tables that are there now."""
+        return Cores(cores, self.cloud.obfuscator, *([] if self._forms is None else [self._forms.form]))
+
+    def estimate(self) -> tuple[np.ndarray, np.ndarray]:
+        """c and e of all arms, as words."""
+        return self._map.words(self._problem.scales)
+
+    def indices(self, c: np.ndarray, e: np.ndarray, spread: Cores) -> list[Integer]:
         """E(B_i), not yet fit to leave."""
         assert self._forms is not None
-        c, e = self._map.words(self._problem.scales)
-        return [self.cloud.add_public(self._forms.of(row), offset) for row, offset in zip(c.tolist(), e.tolist())]
+        forms = self._forms.all_of(c.tolist(), spread)
+        return [self.cloud.add_public(form, offset) for form, offset in zip(forms, e.tolist(), strict=True)]
 
     def order(self, step: int) -> list[int]:
         """The arms in the order of this step's list: from the one that wins any tie to the one that loses all."""

@@ -31,12 +31,14 @@ from . import fitting
 from .arguments import ArgumentError, check_arms
 from .decisions import Holdings
 from .journal import Journal, Told
+from .on_shares import Declared, Judged, check, estimate, logging_puller
 from .place import Hosting, InOneProcess
 from .propensity import last_bit
 from .rounds import Hear, Say, choose, learn_from, payer_client, puller_client
 from .saved import save_parts
 
 _COMPARISONS = 300_000  # at once, of all parties here: some GB
+_ESTIMATED = 256  # rows of a log together, at most
 
 
 class Pay(NamedTuple):
@@ -50,6 +52,20 @@ class Pay(NamedTuple):
 
     def __repr__(self) -> str:
         return f"Pay(contexts={len(self.rewards)}, hidden)"
+
+
+class Logged(NamedTuple):
+    """What the clients give to an estimate, each (rows,): in a process that hosts them.
+
+    actions: places of the arms.  propensities: theirs, or 1 where the arm was the best one by a logger that explored.
+    """
+
+    actions: np.ndarray
+    propensities: np.ndarray
+    rewards: np.ndarray
+
+    def __repr__(self) -> str:
+        return f"Logged(rows={len(self.rewards)}, hidden)"
 
 
 class Service:
@@ -161,6 +177,26 @@ class Service:
         """Write what is held here; from now on what is told is noted there too."""
         session = self._call({}, "save")
         save_parts(folder, self.held, self.settings, self.hosting, session, self._journals)
+
+    def estimate(self, rows: np.ndarray, log: Logged | None, declared: Declared) -> Judged:
+        """What the policy would have earned on these contexts; nothing is learned from them."""
+        held, pairs = self.held, len(self.held.arms) * (len(self.held.arms) - 1) // 2
+        size = min(_ESTIMATED, max(1, _COMPARISONS // (pairs * len(self.hosting.hosted))))
+        parts = [slice(start, start + size) for start in range(0, len(rows), size)]
+        check(self.settings, declared)
+        clients: dict[str, ClientProgram] = {}
+        if log is not None:
+            batches = [(log.actions[part], log.propensities[part]) for part in parts]
+            paid = [log.rewards[part] for part in parts]
+            clients = {
+                PULLER: logging_puller(batches, len(held.arms), declared),
+                PAYER: payer_client(paid, reward_range=self._settings.reward_range),
+            }
+        session = self._call(clients, "estimate", *declared, held.arms)
+        shares = [self._shared(session, rows[part]) for part in parts]
+        program = estimate(session, self._state(session), shares, self.settings, declared)
+        with self._journaled():
+            return session.run(labelled(session, "estimate", program))
 
     def disclose(self, role: str, what: str, count: int, why: str) -> None:
         """Count, and note beside the saves, what is told in another way than by a Reveal."""

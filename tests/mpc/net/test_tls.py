@@ -342,6 +342,31 @@ def test_whoever_leaves_before_all_are_there_is_met_again(monkeypatch: pytest.Mo
     assert [outcome.value for outcome in outcomes] == [2, [3.0, -4.0], 2]
 
 
+def test_whoever_has_met_all_waits_while_others_still_meet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The customer reaches party 0 alone and ends; party 0 had met all by then, and waits for the one that follows."""
+    monkeypatch.setattr(tls, "_REMIND", 0.2)
+    members, listeners = session_of(2, ["customer"])
+    with contextlib.closing(listen_on("127.0.0.1", 0)) as nobody:
+        nowhere = replace(members[2].peers[1], address=nobody.getsockname())
+    astray = replace(members[2], peers={**members[2].peers, 1: nowhere})
+    said: list[str] = []
+
+    def party(node: int) -> Any:
+        joined = Tls.join(members[node], listeners[node], timeout=30, log=said.append if node == 0 else lambda _: None)
+        with seeded(joined, roles=("customer",)) as session:
+            return asked(session)
+
+    def comes_again() -> Any:
+        with pytest.raises(PeerLost, match=r"not all are there after 3 s: .*party 1 \(127.0.0.1:.* does not answer"):
+            TlsClient.join(astray, timeout=3)
+        return serve(TlsClient.join(members[2], timeout=30), customer())
+
+    outcomes = side_by_side(lambda: party(0), lambda: party(1), comes_again)
+    assert [outcome.error for outcome in outcomes] == [None] * 3
+    assert [outcome.value for outcome in outcomes] == [2, 2, [3.0, -4.0]]
+    assert any("party 1 (is there, and waits for others)" in line for line in said), said
+
+
 def test_a_client_that_is_started_twice_takes_its_own_place(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its first connection still stands, as after a power cut, when it calls again; party 1 comes after both."""
     members, listeners = session_of(2, ["customer"])

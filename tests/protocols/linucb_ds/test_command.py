@@ -57,6 +57,8 @@ MISTAKES: list[tuple[str, str]] = [
     ("--arms-file tiny.npy --theta theta.npy", "scale the arms"),
     ("--arms-file text.npy --theta theta.npy", "text.npy"),
     ("FILES --out file", "choose a place that can be used"),
+    ("FILES --mode classic --cores 0", "--cores is 1 to 64, not 0"),
+    ("FILES --cores 2", "--cores is of --mode classic"),
     ("FILES --mode classic --resume", "--resume is of --mode mpc: keys are never written"),
     ("FILES --resume --json", "name it with --out"),
     ("FILES --resume", "there is no checkpoint in runs/linucb-ds/checkpoints"),
@@ -128,7 +130,7 @@ def test_hidden_arms_are_in_no_document(program: str, here: Path, capsys: Output
 
 def test_both_modes_pull_the_same_arms(here: Path, capsys: Output) -> None:
     """One seed, one first arm, one noise; keys of 1024 bits."""
-    published = document(capsys, "run linucb-ds FILES --budget 12 --mode classic --bits 1024")
+    published = document(capsys, "run linucb-ds FILES --budget 12 --mode classic --bits 1024 --cores 2")
     shared = document(capsys, "run linucb-ds FILES --budget 12 --mode mpc --reveal arms")
     assert published.keys() >= CONTRACT
     assert published["arms"] == shared["arms"]

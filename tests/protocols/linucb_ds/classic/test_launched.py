@@ -45,7 +45,7 @@ def spectral() -> LinearProblem:
 @pytest.mark.parametrize("problem", [linucb(), spectral()], ids=["linucb", "spectralucb"])
 def test_four_processes_give_what_one_gives(problem: LinearProblem) -> None:
     given = {"seed": 3, "noise": Noise.NORMAL, "bits": 256, "insecure": True}
-    run = play_classic(problem, 25, processes=True, **given)  # type: ignore[arg-type]
+    run = play_classic(problem, 25, cores=2, processes=True, **given)  # type: ignore[arg-type]
     alone = play_classic(problem, 25, **given)  # type: ignore[arg-type]
     assert run.exact and run.arms == alone.arms and run.total == alone.total
     assert run.counts == alone.counts
@@ -58,7 +58,7 @@ def test_each_process_is_given_its_own_input_only(tmp_path: Path) -> None:
     cast_of(problem, Scales(), budget=7, seed=12345, noise=Noise.SIGN, bits=256, insecure=True).write(tmp_path)
     texts = {role: input_path(tmp_path, role).read_text() for role in ROLES}
     for role, given in texts.items():
-        own = set(json.loads(given)) - {"bits", "insecure"}
+        own = set(json.loads(given)) - {"bits", "insecure", "cores"}
         assert own == {
             Role.DO: {"arms", "theta", "kind", "constants", "scales"}, Role.DC: {"budget"}, Role.P: {"seed", "noise"},
             Role.COMP: set(),

@@ -125,6 +125,27 @@ def test_operations_are_the_papers_or_fewer(dim: int, arms: int, budget: int) ->
     assert run.outcomes[Role.DO].counts == Counts(encryptions=dim)
     assert run.outcomes[Role.DC].counts == Counts(decryptions=1)
     assert run.outcomes[Role.COMP].counts == Counts(encryptions=1, decryptions=steps * arms + 1)
+    assert run.phases == {
+        "initialisation": Counts(encryptions=dim),
+        "exploration-exploitation": Counts(
+            decryptions=steps * arms, additions=steps * arms * dim, multiplications=steps * arms * dim,
+            rerandomisations=steps * arms,
+        ),
+        "key switching": Counts(
+            encryptions=1, decryptions=2, additions=dim + 2, multiplications=dim, rerandomisations=2
+        ),
+    }  # fmt: skip
+    paper = run.paper_phases
+    assert sum((counts.encryptions for counts in paper.values()), 0) == dim + 1 + steps + 1
+    assert paper["exploration-exploitation"].additions == steps * (dim**2 + arms * dim + 2 * dim)
+
+
+@pytest.mark.parametrize(("cores", "arms", "budget"), [(2, 5, 8), (3, 2, 6), (4, 1, 3), (2, 3, 1)])
+def test_several_cores_give_what_one_gives(cores: int, arms: int, budget: int) -> None:
+    run, alone = (classic(linucb(3, arms), budget, cores=count) for count in (cores, 1))
+    assert run.exact and run.arms == alone.arms and run.total == alone.total
+    assert run.counts == alone.counts and run.phases == alone.phases and set(run.ledger) == set(alone.ledger)
+    assert run.cores == cores and set(run.costly) == {"estimate", "indices", "fresh r^n", "decryptions"}
 
 
 def test_the_ledger_is_who_knows_what() -> None:
