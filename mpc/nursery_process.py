@@ -24,7 +24,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from importlib.abc import SourceLoader
 from pathlib import Path
-from typing import Any
 
 from .net.handing import Line
 from .nursery import NURSERIES, ROOMS, Nursery, own_command
