@@ -14,7 +14,7 @@ interop              shares of other frameworks, as ours and back
 net                  transports; launch, children, nursery, lifeline, scratch: processes of this machine, how they are
                      started, and what they leave
 cases                the operations as a table, for tests and measurements
-errors, files, tables
+errors, files, tables, extras
 """
 
 from .errors import ConfigError, Desync, MaskedError, OutOfMaterial, PeerLost, RangeError, StoreRefused

@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import zip_longest
 from pathlib import Path
@@ -122,16 +122,12 @@ class _Timed(TrustedDealer):
     blocks = 0
     seconds = 0.0
 
-    def enter(self, block: int) -> None:
-        """Stand at the start of a block."""
-        super().enter(block)
-        self.blocks = block + 1
-
-    def corrections(self, item: Correlation) -> np.ndarray:
-        """What party 0 is handed for the next item."""
+    def deal(self, items: Sequence[Correlation], blocks: range, steps: int = 1) -> np.ndarray:
+        """What party 0 is handed in these blocks."""
         started = time.perf_counter()
-        made = super().corrections(item)
+        made = super().deal(items, blocks, steps)
         self.seconds += time.perf_counter() - started
+        self.blocks += len(blocks)
         return made
 
 
