@@ -133,10 +133,10 @@ def _on_shares(
 
 def _doubts(estimate: Estimate, binary: bool, learning: bool) -> tuple[str, ...]:
     """Of an interval that is made of a value and its error, for more was not told."""
-    found = ("on shares all rows weigh the same",) if learning else ()
+    found = ["on shares all rows weigh the same"] if learning else []
     if binary and not _NEAR * estimate.error < estimate.value < 1.0 - _NEAR * estimate.error:
-        found += (f"within {_NEAR:g} errors of 0 or 1: its interval may be too short",)
-    return found
+        found.append(f"within {_NEAR:g} errors of 0 or 1: its interval may be too short")
+    return tuple(found)
 
 
 def _difference(
