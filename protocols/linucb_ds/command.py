@@ -15,8 +15,6 @@ import numpy as np
 
 from bandits.coins import Noise
 from bandits.linear_problem import LinearProblem, ProblemError, load_arms, load_theta
-from bandits.oful import Confidence
-from bandits.spectral import SpectralConfidence
 from mpc.errors import ConfigError
 
 from ..run.apart import Apart
@@ -29,16 +27,13 @@ from .classic.apart import Classic
 from .classic.run import play_classic
 from .mpc.run import Outsourced, Run
 from .mpc.settings import SUM_BITS, Settings
-from .problems import LINUCB, NEIGHBOURS, SPECTRAL, made_up, of
+from .problems import LINUCB, NEIGHBOURS, PAPER, SPECTRAL, as_published, made_up, of
 from .report import classic_document, classic_text, document, text
 
 MOVIELENS, NORMAL = "movielens", "normal"
 VALKO, PRINTED = "valko", "printed"
-OURS, PAPER = "ours", "paper"
-_CONSTANTS = {
-    OURS: {"gamma": 1.0, "delta": 0.01, "noise": 1.0},
-    PAPER: {"gamma": 0.01, "delta": 0.001, "noise": 0.01},
-}
+OURS, AS_PUBLISHED = "ours", "paper"
+_CONSTANTS = {OURS: {"gamma": 1.0, "delta": 0.01, "noise": 1.0}, AS_PUBLISHED: PAPER}
 _ROLES = """
 
 DO, the data owner, has theta: the arm x pays <x, theta> and noise.  DC, the data customer, pays for N pulls and learns
@@ -248,11 +243,8 @@ def _constants(options: argparse.Namespace) -> dict[str, float]:
 
 def _as_named(options: argparse.Namespace, found: LinearProblem) -> LinearProblem:
     """With the widths that the options name."""
-    growing, exploration = options.constants == PAPER, found.exploration
-    if isinstance(exploration, SpectralConfidence):
-        return replace(found, exploration=replace(exploration, growing=growing, printed=options.omega == PRINTED))
-    assert isinstance(exploration, Confidence)
-    return replace(found, exploration=replace(exploration, growing=growing))
+    printed = hasattr(options, "omega") and options.omega == PRINTED  # LinUCB has no such option
+    return as_published(found, growing=options.constants == AS_PUBLISHED, printed=printed)
 
 
 def _report(

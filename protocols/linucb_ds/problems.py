@@ -16,6 +16,8 @@ from mpc.errors import ConfigError
 
 LINUCB, SPECTRAL = "linucb-ds", "spectralucb-ds"
 NEIGHBOURS = 10
+PAPER: Mapping[str, float] = {"gamma": 0.01, "delta": 0.001, "noise": 0.01}
+"""The constants of the paper's experiments, where S and C are log t (`as_published`)."""
 _NONE: Mapping[str, float] = {}
 
 
@@ -43,6 +45,15 @@ def of(
     if arms.shape[1:] != theta.shape:
         raise ProblemError(f"arms of shape {arms.shape} and theta of shape {theta.shape}: both need the same dimension")
     return spectral_problem(neighbour_graph(arms, neighbours), arms @ theta, **constants)
+
+
+def as_published(problem: LinearProblem, *, growing: bool = True, printed: bool = False) -> LinearProblem:
+    """The problem with the paper's S or C = log t; printed: and with SpectralUCB's omega as it prints it."""
+    exploration = problem.exploration
+    if isinstance(exploration, SpectralConfidence):
+        return replace(problem, exploration=replace(exploration, growing=growing, printed=printed))
+    assert isinstance(exploration, Confidence)
+    return replace(problem, exploration=replace(exploration, growing=growing))
 
 
 def completed(public: LinearProblem, row: np.ndarray) -> LinearProblem:

@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 
+pytest.importorskip("matplotlib", reason="the extra 'plot' is not installed")
+
 pytest.importorskip("phe", reason="the extra 'paillier' is not installed")
 
 from bandits.samba import NAMES
 from protocols.figures import __main__ as figures
+from protocols.figures import making, units
 from protocols.figures.samba import FIGURE_SET, FIGURES, Mode, Size
 
 Output = pytest.CaptureFixture[str]
@@ -35,20 +38,24 @@ def made(panel: str, folder: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-@pytest.mark.parametrize(
-    ("panel", "policies", "modes"),
-    [("a", ["ucb", "pursuit"], list(Mode)), ("b", ["ucb", "softmax"], [Mode.PLAIN, Mode.CLASSIC, Mode.SHARES])],
-)
-def test_times_of_every_mode(
-    panel: str, policies: list[str], modes: list[Mode], script: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    call(script, "--quick", "--fig", panel, "--out", "out")
-    table = made(panel, tmp_path)
-    assert [(row["policy"], row["mode"]) for row in table] == [(p, mode.value) for p in policies for mode in modes]
-    for row in table:
-        steps = int(row["N"]) - int(row["K"])
-        assert float(row["seconds"]) > 0
-        assert 1e3 * float(row["seconds"]) / steps == pytest.approx(float(row["milliseconds_per_step"]), rel=0.01)
+def test_times_of_every_mode(script: pytest.MonkeyPatch, tmp_path: Path, capsys: Output) -> None:
+    """Panels a, b and d have runs in common: what a has made, the others read."""
+    call(script, "--quick", "--fig", "a", "--out", "out", "--runs", "1")
+    table = made("a", tmp_path)
+    long = [row for row in table if row["N"] == "120"]
+    alone = [Mode.PLAIN, Mode.CLASSIC, Mode.SHARES]
+    assert [(row["policy"], row["mode"]) for row in long] == [(p, m.value) for p in ("ucb", "pursuit") for m in alone]
+    assert {row["mode"] for row in table} == {mode.value for mode in Mode}
+    for mode in alone:
+        times = [float(row["seconds"]) for row in table if row["policy"] == "ucb" and row["mode"] == mode.value]
+        assert len(times) == 6 and sorted(times) == times and times[0] > 0
+    capsys.readouterr()
+    call(script, "--quick", "--fig", "b", "d", "--out", "out", "--runs", "1")
+    said = capsys.readouterr().err
+    assert "6 of 6 units are kept" in said and "2 of 2 units are kept" in said
+    assert {row["N"] for row in made("b", tmp_path)} == {"60", "72", "84", "96", "108", "120"}
+    for row in (row for row in made("d", tmp_path) if row["N"] == "120"):
+        assert all(float(row[name]) > 0 for name in ("owners", "Comp", "Controller", "DC"))
 
 
 def test_rewards_and_what_was_kept(script: pytest.MonkeyPatch, tmp_path: Path, capsys: Output) -> None:
@@ -83,16 +90,6 @@ def test_rewards_on_ratings(script: pytest.MonkeyPatch, tmp_path: Path) -> None:
     }
 
 
-def test_shares_of_time(script: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    call(script, "--quick", "--fig", "d", "--out", "out", "--jobs", "2")
-    table = made("d", tmp_path)
-    for policy in ("ucb", "thompson"):
-        own = [row for row in table if row["policy"] == policy]
-        assert {row["participant"] for row in own} == {"owners", "Comp", "Controller", "DC"}
-        assert sum(float(row["share"]) for row in own) == pytest.approx(1.0, abs=1e-5)
-        assert all(float(row["seconds"]) >= float(row["step_seconds"]) for row in own)
-
-
 def test_in_full_every_policy_is_in_every_panel() -> None:
     for panel in FIGURES:
         names = [unit.name for unit in FIGURE_SET.units(panel, Size(Path("data"), 10_000, 20))]
@@ -122,3 +119,32 @@ def test_other_figures_are_not_sambas(script: pytest.MonkeyPatch, capsys: Output
     with pytest.raises(SystemExit):
         figures.main()
     assert "ppcb are 1 to 8" in capsys.readouterr().err
+
+
+def test_all_is_every_figure_of_every_system(script: pytest.MonkeyPatch, tmp_path: Path, capsys: Output) -> None:
+    """Each with the folder of its data; what names one system's figures is refused."""
+    seen: list[tuple[str, str, str]] = []
+    script.setattr(making, "_make", lambda one, name, given: seen.append((one.name, name, str(given.data_dir))))
+    script.setattr(sys, "argv", ["script", "all", "--data-dir", "DIR"])
+    figures.main()
+    systems = {"ppcb": "DIR/mnist", "linucb": "DIR/movielens-100k", "samba": "DIR", "helba": "DIR"}
+    assert [(one, place) for one, _, place in dict.fromkeys((a, "", c) for a, _, c in seen)] == list(systems.items())
+    assert len(seen) == len({(one, name) for one, name, _ in seen}) == 10 + 6 + 4 + 5
+    assert "25 of 25, helba" in capsys.readouterr().err
+    for words, says in ((["--fig", "1"], "name a system with --fig"), ([], "--data-dir")):
+        script.setattr(sys, "argv", ["script", "all", *words])
+        with pytest.raises(SystemExit) as end:
+            figures.main()
+        assert end.value.code == 2 and says in capsys.readouterr().err
+
+
+def test_what_is_left_is_told_by_the_work_of_what_was_made(
+    capsys: Output, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    clock = iter([0.0, 0.0, 60.0, 60.0, 120.0, 120.0, 1320.0])
+    monkeypatch.setattr(units.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(units, "fingerprint", lambda _: "of this test")
+    work = [units.Unit(name, list, (), weight=weight) for name, weight in (("a", 1.0), ("b", 1.0), ("c", 20.0))]
+    units.collect(work, tmp_path, jobs=1, command=[])
+    said = capsys.readouterr().err.splitlines()
+    assert said == ["1 of 3: a, 60 s; about 21 min to go", "2 of 3: b, 60 s; about 20 min to go", "3 of 3: c, 1200 s"]
