@@ -87,8 +87,8 @@ class Machines:
         if role in self.ids:
             rows = zip(self.ids[role], self.data[role].tolist(), strict=True)
             text = "\n".join(",".join([each, *map(repr, row)]) for each, row in rows)
-            names = ",".join(f"x{at}" for at in range(self.data[role].shape[1]))
-            (home / "data.csv").write_text(f"patient,{names}\n{text}\n")
+            head = ",".join(f"x{at}" for at in range(self.data[role].shape[1]))
+            (home / "data.csv").write_text(f"patient,{head}\n{text}\n")
             lines += ["[data]", 'file = "data.csv"', 'id = "patient"']
         elif role in self.data:
             np.save(home / "data.npy", self.data[role])

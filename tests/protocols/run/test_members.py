@@ -122,10 +122,10 @@ def test_rows_of_other_ids_are_refused_before_the_first_decision(tmp_path: Path)
     machines.dealt()
     file = machines.home("party 1") / "data.csv"
     file.write_text(file.read_text().replace("patient-4713", "patient-1"))
-    first, second, *clients = machines.play()
+    first, second, puller, _ = machines.play()
     assert "party 1 lacks the ids of rows 2, and has 1 that are not here" in str(first.error)
     assert "party 0 lacks the ids of rows 2, and has 1 that are not here" in str(second.error)
-    assert all(isinstance(each.error, PeerLost) for each in clients)
+    assert isinstance(puller.error, PeerLost) and "stopped with ConfigError" in str(puller.error)
     file.write_text(file.read_text().replace("patient-4712", "patient-1"))
     with pytest.raises(ConfigError, match=r"data: rows 1 and 2 are of the same id: leave one of them"):
         machines.playing("party 1")()
@@ -146,6 +146,28 @@ def test_a_diagnosis_measures_every_link_and_leaves_the_run_to_come(tmp_path: Pa
         assert all(each.seconds > 0 and each.bytes_per_second > 0 and "clock" in each.what for each in links)
         assert {each.of for each in found} >= {role} and prediction["rounds"] == 12
     assert not (tmp_path / "party-0/out").exists()
+
+
+def test_a_role_that_is_missing_is_a_row_and_the_others_are_measured(tmp_path: Path) -> None:
+    machines = session(tmp_path)
+    machines.dealt()
+    given = {role: prepared(load(machines.files[role]), PPCB()) for role in ("party 0", "party 1", PULLER)}
+    slept: list[float] = []
+    calls = [(lambda each=each: diagnosed(each, wait=6.0, idle=90.0, sleep=slept.append)) for each in given.values()]
+    outcomes = side_by_side(*calls)
+    for role, outcome in zip(given, outcomes):
+        assert outcome.error is None, outcome.error
+        found, prediction = outcome.value
+        rows = {each.of: each for each in found}
+        others = [other for other in given if other != role]
+        assert all(rows[f"link to {other}"].verdict == "PASS" for other in others)
+        assert all("lasted 90 s without keep-alive" in rows[f"idle link to {other}"].what for other in others)
+        if role == PULLER:
+            assert not [each for each in found if each.verdict == "FAIL"]
+        else:
+            assert [(each.verdict, each.of) for each in found if "missing" in each.what] == [("FAIL", PAYER)]
+        assert prediction["seconds"] > prediction["seconds_on_links"] > 0 and prediction["client_hops"] == 2
+    assert slept == [90.0] * 3
 
 
 def test_a_difference_of_options_is_named_to_both(tmp_path: Path) -> None:
