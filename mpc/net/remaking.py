@@ -35,10 +35,11 @@ def meet_lasting(
     grace: seconds in which that must be done.  listener: of one that is called; it is open as long as the links are.
     """
     check_timeout(grace)
+    check_timeout(timeout)
     seconds = timeout if starting is None else starting
     try:
         door = Door(member, seconds, log)
-        met = dict(through(door, listener, seconds, timeout))
+        met = dict(through(door, listener, seconds))
         links = {node: Link(met[node], door.lives[node]) for node in member.computed_with}
     except BaseException:
         if listener is not None:

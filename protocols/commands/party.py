@@ -5,13 +5,14 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from mpc.errors import PeerLost
 
 from ..run.config import load
-from ..run.exits import say
+from ..run.log import Log
 from ..run.member_process import play, prepared
 from ..run.stopping import Interrupt, Stopped
 from .config import system_of
@@ -33,18 +34,20 @@ def register(commands: Any, _: Sequence[str]) -> None:
 
 def _play(options: Namespace) -> None:
     config = load(options.config)
-    given = prepared(config, system_of(config.program), resume=options.resume)
-    try:
-        play(given, asked=_asked)
-    except Stopped as stopped:
-        say(f"stopped after {given.apart.unit} {stopped.done:,}, as all roles: go on with --resume at each")
-        raise SystemExit(130) from None
-    except PeerLost as lost:
-        raise PeerLost(f"{lost}; --resume goes on from the last checkpoint that all have", peer=lost.peer) from None
+    log = Log(config.role, config.session, config.log)
+    with log.ending():
+        given = prepared(config, system_of(config.program), resume=options.resume, say=log)
+        try:
+            play(given, asked=partial(_asked, log))
+        except Stopped as stopped:
+            log(f"stopped after {given.apart.unit} {stopped.done:,}, as all roles: go on with --resume at each")
+            raise SystemExit(130) from None
+        except PeerLost as lost:
+            raise PeerLost(f"{lost}; --resume goes on from the last checkpoint that all have", peer=lost.peer) from None
 
 
 @contextmanager
-def _asked() -> Iterator[Callable[[], bool]]:
+def _asked(say: Callable[[str], None]) -> Iterator[Callable[[], bool]]:
     """The first Ctrl-C is a wish that all stop after the same decision; a second one ends at once."""
     said = False
     with Interrupt() as interrupt:

@@ -20,10 +20,12 @@ from mpc.meter import Cost
 from mpc.net.channel import Channel
 from mpc.net.tls import Links, Member, Met, called_by, calling
 
+from .alignment import Rows
 from .config import Config
 from .going_on import Seeds
 from .line_desk import Lines
 from .program import Brings, Fresh
+from .status import Status
 
 SECRET_BYTES = 32
 Meet = Callable[[float], Met]
@@ -41,6 +43,7 @@ class Seat:
     own: what `Apart.brought` made of what it alone has.  meet: the others, once at a time.  world: what a client tells
     and hears; it is given where that is recorded, if it is.  say: a line for whoever watches this process.
     resume: it goes on with what it kept.  asked: whether to stop.
+    rows: the ids of a party's rows.  status: how this role stands.
     """
 
     config: Config
@@ -52,6 +55,8 @@ class Seat:
     say: Callable[[str], None]
     resume: bool
     asked: Asked
+    rows: Rows
+    status: Status
 
 
 class Apart(ABC):
@@ -100,6 +105,10 @@ class Apart(ABC):
     def cost(self) -> Cost | None:
         """Of one of what it counts, where that is known beforehand."""
         return None
+
+    def computing(self) -> float:
+        """Seconds that a party of this machine computes for one of what it counts."""
+        return 0.0
 
     def check(self, config: Config, *, resume: bool) -> None:  # noqa: B027  most need nothing else
         """ConfigError where a role's machine lacks what it needs beside keys and data.  resume: it goes on."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from contextlib import closing
 from functools import cached_property
@@ -17,20 +18,23 @@ from mpc.meter import Cost
 from mpc.net.mesh_channel import FromDealer, ToParty
 from mpc.net.tls import Met, Tls, TlsClient
 from mpc.prg import KEY_BYTES
-from offline import StreamSource, TrustedDealer
+from mpc.session import Session
+from offline import StoreSource, StreamSource, TrustedDealer
 from offline import serve as deal_ahead
 
+from .alignment import align
 from .apart import Apart, Common, Seat, agreed_secrets
 from .config import DEALER, Config
 from .dealer_process import Nothing, check_store, stored, warm_up
 from .folder import HEARD, notes_in, settle
 from .going_on import Kept, beginning, left_with_a_word, until_over
 from .line_desk import LineDesk
-from .program import Arrays, Brings, Ended, Fresh, Program, home_of, party_name
+from .program import Arrays, Brings, Ended, Facts, Fresh, Program, home_of, party_name
 from .progress import Progress
 from .rehearsal import Rehearsed, rehearse
 from .report import Report, plain_report, show
 from .role_process import PATIENCE, Drawn, Task, computing_party
+from .simulate import Simulation
 from .standing import agree, agree_as_client
 from .stopping import Stopped
 
@@ -80,6 +84,15 @@ class OnShares(Apart):
         """Of a decision."""
         return self.rehearsed.cost
 
+    def computing(self) -> float:
+        """Of a decision that all parties make in this process, a party's share."""
+        simulation = Simulation(self.program.blank(), seed=0)
+        while simulation.done < self.program.idle:
+            simulation.turn()
+        started = time.process_time()
+        simulation.turn()
+        return (time.process_time() - started) / self.parties
+
     def check(self, config: Config, *, resume: bool) -> None:
         """A computing party has the material that this run draws; how much one that goes on needs, all know later."""
         if config.store is not None and config.role in self.names[: self.parties]:
@@ -100,15 +113,25 @@ class OnShares(Apart):
 
     def _compute(self, seat: Seat) -> None:
         config, program, member, say = seat.config, self.program, seat.member, seat.say
-        keep, progress, home = config.folder / CHECKPOINTS, Progress(program.decisions, program.unit), config.role
+        keep, progress, home = (
+            config.folder / CHECKPOINTS,
+            Progress(program.decisions, program.unit, say=say),
+            config.role,
+        )
         kept = Kept(keep, config.session, home, home_of(member.node), None, not seat.resume, config.store is not None)
         warm_up(self.rehearsed.plan.items)
 
         def meet(seconds: float) -> Tls:
             return Tls.over(member, seat.meet(seconds), config.round, say)
 
+        def tell(done: int) -> None:
+            seat.status.made(done)
+            progress(done)
+
         def plays(mesh: Tls) -> tuple[dict[str, Any] | None, int]:
             with left_with_a_word(mesh):
+                if any(self.brings(party).columns for party in self.names[: self.parties]):
+                    align(mesh, seat.rows, seat.fresh("ids"))
                 agreed = agree(mesh, kept.standing(), range(program.parties, len(self.names)))
                 kept.begin(agreed, say, program.unit)
                 source = self._source(seat, mesh)
@@ -119,10 +142,16 @@ class OnShares(Apart):
                 done = at
                 return mesh.stopping and at % program.cycle == 0
 
+            def watched(session: Session) -> None:
+                status = seat.status
+                status.cost, status.labels = lambda: session.meter.total, session.meter.labels
+                if isinstance(source, StoreSource):
+                    status.stock = lambda: source.steps_left
+
             with closing(source), seat.asked() as mesh.wishes, left_with_a_word(mesh):
                 task = beginning(self._task(config), agreed)
                 return computing_party(
-                    program, task, member.node, source, seat.own, lambda: mesh, stops, progress
+                    program, task, member.node, source, seat.own, lambda: mesh, stops, tell, watched
                 ), done  # fmt: skip
 
         counted, done = until_over(meet, plays, first=config.start, back=config.back, say=say)
@@ -204,6 +233,7 @@ class OnShares(Apart):
                 written = notes_in(program, keep) if role.notes else None
 
             def noted(done: int) -> None:
+                seat.status.made(done)
                 if written is not None and task.due(done, program.decisions):
                     written.flush()
                     link.say_noted(done)
@@ -225,10 +255,10 @@ class OnShares(Apart):
             left = until_over(meet, plays, first=config.start, back=config.back, say=seat.say)
         done, ends = program.decisions, program.told(role.name, left)
         learned = {} if notes is None else {"learned": notes.words().reshape(done, -1).tolist()}
-        lines = [f"{config.role}: {done:,} {program.unit}s are over"]
-        lines += [f"{name.replace('_', ' ')}: {value:,g}" for name, value in ends.items()]
+        said = f"{config.role}: {done:,} {program.unit}s are over"
+        print_found(ends)
         document = {**_facts(config), f"{program.unit}s": done, **ends, "left": left, **learned}
-        show(Report(document, "\n".join(lines), done), told(config), config.folder, None, as_json=False, say=seat.say)
+        show(Report(document, said, done), told(config), config.folder, None, as_json=False, say=seat.say)
         settle(program, keep)
 
     def _task(self, config: Config) -> Task:
@@ -239,6 +269,12 @@ class OnShares(Apart):
 def told(config: Config) -> Mapping[str, Any]:
     """A role's file, as a result names it."""
     return {"config": config.path, "parties": config.parties, **config.options}
+
+
+def print_found(ends: Facts) -> None:
+    """What a role learned at the end is its owner's: it is printed, and in no log."""
+    for name, value in ends.items():
+        print(f"{name.replace('_', ' ')}: {value:,g}", flush=True)
 
 
 def _facts(config: Config) -> dict[str, Any]:
@@ -255,4 +291,4 @@ def _part_beside(seat: Seat, links: Met) -> None:
         links[node].close()
 
 
-__all__ = ["CHECKPOINTS", "OnShares", "told"]
+__all__ = ["CHECKPOINTS", "OnShares", "print_found", "told"]

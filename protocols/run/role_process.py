@@ -109,11 +109,13 @@ def returned_path(folder: Path, role: str) -> Path:
 def computing_party(
     program: Program[Any], task: Task, party: int, source: Drawn, own: Arrays, join: Callable[[], Transport],
     stops: Callable[[int], bool], tell: Callable[[int], None] | None = None,
+    watched: Callable[[Session], None] = lambda _: None,
 ) -> dict[str, Any] | None:  # fmt: skip
     """Plays with the others what is left of the run, and keeps its state in between; what it counted, at the end.
 
     own: what it alone has.  join: meets the others.  stops: asked after each decision whether all stop there; with a
     transport that can be told, the clients hear of it.  tell: for a launcher.
+    watched: is given the session, whose costs it may look at.
     """
     home = task.keep / home_of(party)
     kept = Checkpoint.load(checkpoint_at(home, task.start)) if task.start else None
@@ -123,6 +125,7 @@ def computing_party(
     if isinstance(source, StreamSource):
         source.waiting = transport.say_waiting
     with Session(transport, source, roles=[role.name for role in program.roles]) as session:
+        watched(session)
         seconds = 0.0
         if kept is not None:
             session.resume(kept.facts["cost"], kept.facts["ledger"])
@@ -186,7 +189,7 @@ def play(folder: Path, role: str, *, clients: int = 0, tell: StepLines | None = 
         first = here.node == 0
         counted = computing_party(
             program, task, here.node, source, own, lambda: join(task.timeout, clients=clients),
-            Stop(folder, here.node, task.timeout).here, tell if first else None,
+            Stop(folder, here.node, task.timeout, _keeping(program)).here, tell if first else None,
         )  # fmt: skip
         if first and counted is not None:
             write(folder / ENDED, json.dumps(counted))
@@ -215,7 +218,7 @@ def own_inputs(folder: Path, role: str) -> Arrays:
 def _desk(program: Program[Any], task: Task, folder: Path, role: Role, node: int, link: ClientLink) -> FileDesk:
     kept, keeps = None, None
     if role.home:
-        home, stop = task.keep / role.home, Stop(folder, node, task.timeout)
+        home, stop = task.keep / role.home, Stop(folder, node, task.timeout, _keeping(program))
         if task.start:
             kept = Checkpoint.load(checkpoint_at(home, task.start)).arrays
 
@@ -237,6 +240,12 @@ def _desk(program: Program[Any], task: Task, folder: Path, role: Role, node: int
         start=task.start, kept=kept, keeps=keeps, notes=notes, pipe=folder / PIPE, others=others, timeout=task.timeout,
         waiting=link.say_waiting, written=written,
     )  # fmt: skip
+
+
+def _keeping(program: Program[Any]) -> dict[int, str]:
+    """The roles that keep checkpoints, by node, as a launch calls them."""
+    clients = {program.parties + at: role.name for at, role in enumerate(program.roles) if role.home}
+    return {**{party: f"party {party}" for party in range(program.parties)}, **clients}
 
 
 def _module(name: str, file: str | None) -> Any:
