@@ -160,6 +160,9 @@ class TlsSocket(ssl.SSLSocket):
         except (ssl.SSLWantWriteError, ssl.SSLWantReadError):
             if not done:
                 raise BlockingIOError from None
+        except OSError:  # what went before counts, since it may have arrived; the next call fails alike
+            if not done:
+                raise
         return done
 
     def sendmsg(self, buffers: Iterable[Any], *_: Any) -> int:  # type: ignore[override]
