@@ -49,6 +49,7 @@ _STANDS = 1.0  # seconds that a round has at least when a link that was cut is m
 _TELL, _KEPT = 1 << 18, 1 << 22  # bytes of a link: after which the sender hears that they came; that it keeps
 _AGAIN = 4  # how often in a wait a peer's word that it waits itself begins the time anew: such chains are short
 _LONGEST = 1 << 30  # milliseconds that the kernel waits at a time
+_FAREWELLS = 3.0  # times as long for a link to be made again, whose other end may have ended and left
 _FAREWELL = 2.0  # seconds that a party which has ended waits for the others to end
 
 
@@ -416,6 +417,7 @@ class Mesh:
         """
         left = {q: memoryview(bytes(self._unsent.get(q, b"")) + last) for q in self._peers}
         heard, deadline = dict.fromkeys(self._peers, b""), time.monotonic() + seconds
+        last_of_all = time.monotonic() + _FAREWELLS * seconds
         hear = (
             {q for q, sock in self._peers.items() if q < self.parties or isinstance(sock, Link)} if seconds else set()
         )
@@ -434,17 +436,19 @@ class Mesh:
                     if events & ~select.POLLOUT:
                         more = sock.recv(1 << 16, socket.MSG_DONTWAIT)
                         heard[q] = self._last_heard(q, heard[q] + more)
-                        if not more or (len(heard[q]) == HEADER_BYTES and isinstance(sock, Link)):
+                        if not more:
                             hear.discard(q)
                 except BlockingIOError:
                     continue
                 except OSError:
                     left[q] = left[q][:0]
                     hear.discard(q)
+                if not left[q] and isinstance(sock, Link) and sock.leaving:
+                    sock.shutdown(socket.SHUT_WR)  # each has heard the other's last word, or will
                 if not left[q] and q not in hear:
                     active.discard(q)
             if over and not ready:
-                if not seconds or not any(self._stands_still(q) for q in active):
+                if not seconds or time.monotonic() > last_of_all or not any(map(self._stands_still, active)):
                     break
                 deadline = time.monotonic() + _STANDS
         return heard
