@@ -127,8 +127,8 @@ def test_all_is_every_figure_of_every_system(script: pytest.MonkeyPatch, tmp_pat
     figures.main()
     systems = {"ppcb": "DIR/mnist", "linucb": "DIR/movielens-100k", "samba": "DIR", "helba": "DIR"}
     assert [(one, place) for one, _, place in dict.fromkeys((a, "", c) for a, _, c in seen)] == list(systems.items())
-    assert len(seen) == len({(one, name) for one, name, _ in seen}) == 10 + 6 + 4 + 5
-    assert "25 of 25, helba" in capsys.readouterr().err
+    assert len(seen) == len({(one, name) for one, name, _ in seen}) == 10 + 7 + 4 + 5
+    assert "26 of 26, helba" in capsys.readouterr().err
     for words, says in ((["--fig", "1"], "name a system with --fig"), ([], "--data-dir")):
         script.setattr(sys, "argv", ["script", "all", *words])
         with pytest.raises(SystemExit) as end:
