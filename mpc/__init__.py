@@ -13,7 +13,7 @@ ledger, meter, trail who learned what; what it cost; what all must have done ali
 interop              shares of other frameworks, as ours and back
 net                  transports; launch, children, lifeline, scratch: processes of this machine, and what they leave
 cases                the operations as a table, for tests and measurements
-errors, files, tables
+errors, files, tables, extras
 """
 
 from .errors import ConfigError, Desync, MaskedError, OutOfMaterial, PeerLost, RangeError, StoreRefused

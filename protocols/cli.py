@@ -14,6 +14,7 @@ from importlib.metadata import version
 
 from .run.exits import exit_codes
 from .run.parser import Parser
+from .run.terminal import on_terminals
 
 COMMANDS = {
     "demo": "demo", "evaluate": "evaluate", "run": "programs", "launch": "programs", "offline": "offline",
@@ -44,8 +45,8 @@ _EXAMPLES = """examples:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command; a user's mistake is one line on stderr and exit code 2."""
-    with exit_codes():  # around the options as well: to make them all takes a moment
-        words = sys.argv[1:] if arguments is None else arguments
+    words = sys.argv[1:] if arguments is None else arguments
+    with on_terminals(plain="--json" in words), exit_codes():  # around the options too: to make all takes a moment
         options = _parser(words).parse_args(words)
         options.run(options)
 

@@ -14,6 +14,8 @@ DOORS = {
     "torch.distributed": {"mpc/net/gloo.py"},
     "torch": {"mpc/bilinear.py", "mpc/ring.py", "mpc/net/gloo.py"},
     "sklearn": {"bandits/data.py"},
+    "rich": {"protocols/run/terminal.py"},
+    "joblib": {"protocols/experiments/grid.py"},
     "dp_accounting": {"bandits/accounting.py"},
     "scipy": {"bandits/accounting.py"},
     "phe": {"protocols/published/paillier.py"},

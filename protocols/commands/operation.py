@@ -15,6 +15,7 @@ import numpy as np
 
 from mpc.cases import Case, argmax_case, cases
 from mpc.errors import ConfigError
+from mpc.extras import require
 from mpc.launch import join, launch, own_command, place
 from mpc.rounds import Reveal, Rounds
 from mpc.scratch import scratch_folder
@@ -104,6 +105,8 @@ def _run(options: argparse.Namespace) -> None:
 def _launch(options: argparse.Namespace) -> None:
     case = chosen(options)
     _check(options)
+    if options.transport == "gloo":
+        require("torch", "--transport gloo")
     given = {"steps": options.steps, "seed": options.seed, "parties": options.parties, "session": options.session,
              "size": case.size}  # fmt: skip
     words = [word for name, value in given.items() for word in (f"--{name}", str(value))]

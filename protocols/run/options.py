@@ -37,6 +37,7 @@ from .rehearsal import rehearse
 from .report import Report, show
 from .simulate import simulate
 from .stopping import Interrupt, Stopped
+from .terminal import on_terminals
 from .torchrun import check_dealt, check_place, follow, one_voice, reported, torchrun
 
 CLASSIC, MPC = "classic", ON_SHARES
@@ -131,8 +132,9 @@ def register(system: System, run: Any, launch_: Any) -> None:
 
 def main(system: System, arguments: Sequence[str] | None = None) -> None:
     """A command line of one program, `SCRIPT run|launch|plan NAME`, as `masked` has it for its own programs."""
-    with exit_codes():
-        options = _parser_of(system).parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else arguments
+    with on_terminals(plain="--json" in words), exit_codes():
+        options = _parser_of(system).parse_args(words)
         options.run(options)
 
 

@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from matplotlib.figure import Figure  # pyplot would take longer to import than all the rest
-
+from mpc.extras import extra
 from mpc.files import write_whole
+
+with extra("a picture"):
+    from matplotlib.figure import Figure  # pyplot would take longer to import than all the rest
 
 
 @contextmanager

@@ -148,6 +148,20 @@ class Service:
             o = session.constant(np.zeros((1, len(said), len(self.held.arms)), np.int64), 0)
             self._learn(session, self._shared(session, rows[part]), o, said)
 
+    def check_room(self, count: int, *, learned: int) -> None:
+        """Refuse to learn from more than the ranges were declared for.  learned: from how many before these."""
+        given = self._settings
+        steps = given.steps if given.refresh else min(given.steps, given.lasts)
+        if (wanted := learned + count) > steps:
+            most = fitting.most_steps(self.settings, refreshes=self.held.refreshes)
+            cure = f"call extend(steps={min(most, max(wanted, 2 * steps))}) to learn from more"
+            if wanted > most:
+                cure = f"{most:,} is the most; make another, of scaled features and a smaller bound or a larger ridge"
+            raise RangeError(
+                f"{learned:,} contexts were learned from, {count:,} more are given, and this bandit was made "
+                f"for {steps:,}: {cure}; it predicts as before without"
+            )
+
     def forget(self, decisions: Sequence[int]) -> None:
         """Close open decisions."""
         self.held.find(decisions)
@@ -159,6 +173,10 @@ class Service:
         check_arms(len(self.held.arms) + 1)
         settings = replace(self.settings, arms=len(self.held.arms) + 1)
         return self.held.add_arm(self._call({}, "add arm"), settings)
+
+    def restart(self) -> None:
+        """Forget all that was learned, and all decisions that wait for a reward."""
+        self.held.restart(self._call({}, "restart"), self.settings)
 
     def extend(self, steps: int) -> None:
         """Learn from so many contexts in all: more fraction bits of the state are zeros behind those it has."""
@@ -259,18 +277,9 @@ class Service:
         }
 
     def _parts(self, count: int) -> list[slice]:
-        """Rows that are learned from together; refuses more than the ranges were declared for, or a client expects."""
-        given, size = self._settings, self.learn_batch
-        steps = given.steps if given.refresh else min(given.steps, given.lasts)
-        if (wanted := self.held.learned + count) > steps:
-            most = fitting.most_steps(self.settings, refreshes=self.held.refreshes)
-            cure = f"call extend(steps={min(most, max(wanted, 2 * steps))}) to learn from more"
-            if wanted > most:
-                cure = f"{most:,} is the most; make another, of scaled features and a smaller bound or a larger ridge"
-            raise RangeError(
-                f"{self.held.learned:,} contexts were learned from, {count:,} more are given, and this bandit was made "
-                f"for {steps:,}: {cure}; it predicts as before without"
-            )
+        """Rows that are learned from together; refuses more than a client expects."""
+        self.check_room(count, learned=self.held.learned)
+        size = self.learn_batch
         if count > size and not self.hosting.whole:
             raise ArgumentError(f"on a network at most {size} contexts are learned from in a call: make several")
         return [slice(start, start + size) for start in range(0, count, size)]

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytest.importorskip("matplotlib", reason="the extra 'plot' is not installed")
+
 from protocols.bench import __main__ as bench
 from protocols.bench import ppcb_agreement as agreement
 from protocols.figures import __main__ as figures
