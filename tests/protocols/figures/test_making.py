@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytest.importorskip("matplotlib", reason="the extra 'plot' is not installed")
+
 from protocols.figures import __main__ as figures
 from protocols.figures import making, units
 
