@@ -21,5 +21,8 @@ def picture(path: Path, width: float, height: float, *, dpi: int = 120) -> Itera
     yield canvas
     path.parent.mkdir(parents=True, exist_ok=True)
     drawn = io.BytesIO()
-    canvas.savefig(drawn, dpi=dpi, format=path.suffix[1:].lower())
+    kind = path.suffix[1:].lower()
+    canvas.savefig(
+        drawn, dpi=dpi, format=kind, metadata={"Date": None} if kind == "svg" else None
+    )  # same rows, same file
     write_whole(path, drawn.getvalue(), 0o666)
