@@ -22,7 +22,6 @@ def picture(path: Path, width: float, height: float, *, dpi: int = 120) -> Itera
     path.parent.mkdir(parents=True, exist_ok=True)
     drawn = io.BytesIO()
     kind = path.suffix[1:].lower()
-    canvas.savefig(
-        drawn, dpi=dpi, format=kind, metadata={"Date": None} if kind == "svg" else None
-    )  # same rows, same file
+    undated = {"Date": None} if kind == "svg" else None  # the same drawing gives the same file
+    canvas.savefig(drawn, dpi=dpi, format=kind, metadata=undated)
     write_whole(path, drawn.getvalue(), 0o666)
