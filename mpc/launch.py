@@ -28,6 +28,9 @@ __all__ = [
     "NOTE", "Place", "join", "join_as_client", "launch", "own_command", "party_main", "place", "tell_launcher",
 ]  # fmt: skip
 
+KEEP_MEMORY = {"MALLOC_TRIM_THRESHOLD_": str(1 << 28), "MALLOC_MMAP_THRESHOLD_": str(1 << 25)}
+"""For glibc: what a round frees is not given back to the system, from which the next would fetch it page by page."""
+
 _PLACE = "MASKED_PLACE"
 _GRACE = 3.0
 _SECONDS_TO_START = 1.5  # a process, where many start on few cores
@@ -167,7 +170,7 @@ def launch(
         keys = keys_for((p, q) for p in range(len(doors)) for q in range(p + 1, len(called)))
         open_.callback(stop, children)
         speaking = threading.Lock()
-        local = {"OMP_NUM_THREADS": "1"}  # the parties share this machine's cores, as under torchrun
+        local = {"OMP_NUM_THREADS": "1", **KEEP_MEMORY}  # the parties share this machine's cores, as under torchrun
         if transport == "gloo" and sys.platform == "linux":
             local["GLOO_SOCKET_IFNAME"] = "lo"
         for node, (name, argv) in enumerate(zip(called, commands, strict=True)):

@@ -21,7 +21,7 @@ import numpy as np
 
 from mpc.correlations import Correlation, ProductMask
 from mpc.errors import DEALER, ConfigError, OutOfMaterial, ProcessFailed
-from mpc.launch import NOTE, Place, own_command
+from mpc.launch import KEEP_MEMORY, NOTE, Place, own_command
 from mpc.lifeline import lifeline, to_the_end
 from mpc.net.channel import adopt, await_parties, call_dealer
 from mpc.net.frames import DEALER_NODE
@@ -72,7 +72,7 @@ def dealer_beside(
         process = subprocess.Popen(
             [*command, "--listener", str(listener.fileno())],
             pass_fds=[listener.fileno(), held],
-            env={**os.environ, **places.pop(DEALER_NODE), **tied},
+            env={**KEEP_MEMORY, **os.environ, **places.pop(DEALER_NODE), **tied},
             stdin=subprocess.DEVNULL,
             stderr=log,
             start_new_session=True,
