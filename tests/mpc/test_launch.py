@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from mpc.errors import DEALER, ConfigError, OutOfMaterial, ProcessFailed
-from mpc.launch import KEEP_MEMORY, join, join_as_client, launch, party_main, place
+from mpc.launch import join, join_as_client, launch, party_main, place
 from tests.parties.processes import ENVIRONMENT, PARTY, Launched, ended, gone, script
 
 _HEAD = """
@@ -70,19 +70,6 @@ def test_each_process_is_given_its_own_keys_and_nothing_of_another_s() -> None:
         for other, key in each["keys"].items():
             assert told[int(other)]["keys"][str(node)] == key
             assert [at for at in range(4) if key in told[at]["all"]] == sorted([node, int(other)])
-
-
-def test_processes_keep_what_they_free_unless_their_user_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Parties and clients alike; what the launcher's own environment says counts more."""
-    tells = script("import json, os; print(json.dumps({name: os.environ.get(name) for name in %r}))" % [*KEEP_MEMORY])
-    name, *others = KEEP_MEMORY
-    monkeypatch.setenv(name, "4096")
-    for other in others:
-        monkeypatch.delenv(other, raising=False)
-    launched = Launched(tells, 2, clients={"puller": tells})
-    assert launched.error is None
-    for role in ("party 0", "party 1", "puller"):
-        assert launched.outcome(role) == {name: "4096"} | {other: KEEP_MEMORY[other] for other in others}
 
 
 def test_clients_are_launched_too() -> None:

@@ -25,6 +25,7 @@ from .bandit import PrivateContextualBandit
 from .offline_evaluation import estimate_offline
 
 _AT_ONCE = 256  # rows between two words of progress
+_NEAR = 4.0
 TWIN, PRIVATE = "the same in the clear", "the private bandit"
 
 
@@ -90,9 +91,9 @@ def evaluate_log(
     private: dict[str, Estimate] = {}
     if shares:
         private = _on_shares(bandit, problem, logged_eps, progress)
-        doubts = {each.estimator: each.doubts for each in found if each.policy == TWIN}
-        more = ("on shares all rows weigh the same",) if learning else ()
-        found += [Finding(PRIVATE, name, each, np.nan, doubts[name] + more) for name, each in private.items()]
+        known = {each.estimator: each.doubts for each in found if each.policy == TWIN}
+        for name, each in private.items():
+            found.append(Finding(PRIVATE, name, each, np.nan, known[name] + _doubts(each, named.binary, learning)))
     return LogEvaluation(
         named, problem, tuple(_in_units(each, unit) for each in found), tuple(doubts_of_log(problem)),
         tuple(bandit.ledger), None if policy == "thompson" else _difference(private, problem, scores, predicted),
@@ -128,6 +129,14 @@ def _on_shares(
     if progress is not None:
         progress(len(problem.log), len(problem.log))
     return found
+
+
+def _doubts(estimate: Estimate, binary: bool, learning: bool) -> tuple[str, ...]:
+    """Of an interval that is made of a value and its error, for more was not told."""
+    found = ["on shares all rows weigh the same"] if learning else []
+    if binary and not _NEAR * estimate.error < estimate.value < 1.0 - _NEAR * estimate.error:
+        found.append(f"within {_NEAR:g} errors of 0 or 1: its interval may be too short")
+    return tuple(found)
 
 
 def _difference(

@@ -49,6 +49,18 @@ def test_on_shares_as_in_the_clear(owners: tuple[int, ...], more: dict[str, obje
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("parties", [2, 3, 5])
+def test_rounds_are_those_of_batches_and_of_the_end(parties: int) -> None:
+    for rows, batches, steps, coarser in ((30, 1, 10, 0), (260, 2, 10, 0), (30, 1, 2500, 1)):
+        given = log(rows).log
+        small = RecordedLog(given.contexts / 500, given.arms, given.rewards, given.propensities)
+        owners = [4, *[0] * (parties - 1)]
+        bandit = PrivateContextualBandit(ARMS, 4, parties=parties, owners=owners, steps=steps, seed=1)
+        estimate_offline(bandit, small, floor=2.0**-5)
+        assert (check(bandit.settings, Declared(rows, 2.0**-5)) < 20) == coarser
+        assert bandit.cost.rounds == 10 * batches + 28 + coarser and bandit.cost.client_hops == 3 * batches
+
+
 def test_weights_that_are_none_give_no_ratio() -> None:
     given = log(200).log
     wrong = RecordedLog(given.contexts / 400, given.arms, given.rewards, np.full(200, 0.06))
