@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -59,6 +61,15 @@ def test_rounds_are_those_of_batches_and_of_the_end(parties: int) -> None:
         estimate_offline(bandit, small, floor=2.0**-5)
         assert (check(bandit.settings, Declared(rows, 2.0**-5)) < 20) == coarser
         assert bandit.cost.rounds == 10 * batches + 28 + coarser and bandit.cost.client_hops == 3 * batches
+
+
+def test_rewards_that_hardly_come_are_not_nothing_for_sure() -> None:
+    given = log(300)
+    never = replace(given, log=replace(given.log, rewards=np.eye(300)[200]))
+    found = {each.estimator: each for each in evaluate_log(never, owners=(2, 2)).findings if each.policy == PRIVATE}
+    for name in ("ips", "snips"):
+        estimate, doubts = found[name].estimate, found[name].doubts
+        assert estimate.high > 1 / 150 and any("too short" in doubt for doubt in doubts)
 
 
 def test_weights_that_are_none_give_no_ratio() -> None:
