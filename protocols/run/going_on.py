@@ -108,8 +108,10 @@ def beginning(task: Task, agreed: Agreed) -> Task:
     return replace(task, start=agreed.start, attempt=agreed.attempt)
 
 
-def until_over(meet: Callable[[float], T], play: Callable[[T], Any], *, first: float, back: float, say: Say) -> Any:
-    """Meet and play; whoever loses another meets all again.
+def until_over(
+    meet: Callable[[float], T], play: Callable[[T], Any], kept: Kept, *, first: float, back: float, say: Say
+) -> Any:  # fmt: skip
+    """Meet and play; whoever loses another meets all again, unless all had not agreed yet that they begin.
 
     meet: in so many seconds.  first, back: how many, at the start and for one who was lost.
     """
@@ -121,6 +123,8 @@ def until_over(meet: Callable[[float], T], play: Callable[[T], Any], *, first: f
         except StoppedTogether:
             raise
         except PeerLost as lost:
+            if kept.anew:
+                raise
             say(f"{lost}; all who are left wait up to {back:g} s for it to be started again with --resume")
             seconds = back
 

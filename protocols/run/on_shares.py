@@ -154,7 +154,7 @@ class OnShares(Apart):
                     program, task, member.node, source, seat.own, lambda: mesh, stops, tell, watched
                 ), done  # fmt: skip
 
-        counted, done = until_over(meet, plays, first=config.start, back=config.back, say=say)
+        counted, done = until_over(meet, plays, kept, first=config.start, back=config.back, say=say)
         progress.end()
         if counted is None:
             raise Stopped(done)
@@ -203,7 +203,7 @@ class OnShares(Apart):
                     raise Stopped(stopped.done) from None
             link.close()
 
-        until_over(meet, plays, first=config.start, back=config.back, say=seat.say)
+        until_over(meet, plays, kept, first=config.start, back=config.back, say=seat.say)
         done = program.decisions
         report = Report(_facts(config), f"{DEALER}: all material of {done:,} {program.unit}s was dealt", done)
         show(report, told(config), config.folder, None, as_json=False, say=seat.say)
@@ -252,7 +252,7 @@ class OnShares(Apart):
                 desk.close()
 
         with closing(world):
-            left = until_over(meet, plays, first=config.start, back=config.back, say=seat.say)
+            left = until_over(meet, plays, kept, first=config.start, back=config.back, say=seat.say)
         done, ends = program.decisions, program.told(role.name, left)
         learned = {} if notes is None else {"learned": notes.words().reshape(done, -1).tolist()}
         said = f"{config.role}: {done:,} {program.unit}s are over"
