@@ -92,7 +92,7 @@ class TrustedDealer(Unshared):
         return batch.handed().reshape(len(blocks), -1)
 
     def lots(self, items: Sequence[Correlation], blocks: int, steps: int) -> Iterator[np.ndarray]:
-        """Each of the first blocks as `deal` has it; the first alone, for whoever waits, then up to `_LOT` at a time."""
+        """Each of the first blocks as `deal` has it; the first alone, for who waits, then up to `_LOT` at a time."""
         most, done, size = max(1, min(_LOT, room(items, self.parties) // steps)), 0, 1
         while done < blocks:
             lot = range(done, min(blocks, done + size))
