@@ -46,6 +46,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 from mpc.errors import ConfigError
+from mpc.nursery import OFF
 
 from ..run.exits import exit_codes, say
 from . import tests_of_lines, warm_pytest
@@ -129,7 +130,7 @@ def recorded(copy: Copy, jobs: int) -> TestsOfLines:
     with said.open("w") as output:
         done = subprocess.run(
             [sys.executable, "-m", "pytest", *words, *shared], cwd=copy.tree, stdout=output, stderr=output, check=False,
-            env={**copy.environment, "COVERAGE_PROCESS_START": str(settings)}, start_new_session=True,
+            env={**copy.environment, "COVERAGE_PROCESS_START": str(settings), OFF: "no"}, start_new_session=True,
         )  # fmt: skip
     if done.returncode not in (0, 1):
         raise ConfigError(f"the tests cannot be run without any mutant: {said.read_text().strip().splitlines()[-1]}")

@@ -30,6 +30,8 @@ from ..run.progress import Progress
 from ..run.report import learned, ledger_json
 from .answer import add_json, answer
 
+_LOADED = ("protocols.cli", "protocols.commands.programs", __name__)
+
 
 def register(run: Any, launch_: Any) -> None:
     """Add every operation to the programs of `run` and `launch`."""
@@ -113,13 +115,14 @@ def _launch(options: argparse.Namespace) -> None:
     command = own_command("protocols", "run", options.operation, *words, *["--json"] * options.json)
     if options.material is not None:
         launch([*command, "--material", str(options.material)], options.parties, transport=options.transport,
-               timeout=options.timeout)  # fmt: skip
+               timeout=options.timeout, load=_LOADED)  # fmt: skip
         return
     with (
         scratch_folder() as scratch,
         dealer_beside(plan_case(case, options.parties), options.steps, scratch) as own,
     ):
-        launch(command, options.parties, transport=options.transport, own_environments=own, timeout=options.timeout)
+        launch(command, options.parties, transport=options.transport, own_environments=own, timeout=options.timeout,
+               load=_LOADED)  # fmt: skip
 
 
 def _check(options: argparse.Namespace) -> None:

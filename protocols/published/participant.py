@@ -100,7 +100,7 @@ def launched(
         command = own_command("protocols.published.participant", system.where, str(folder))
         launch(
             command, len(names), names=names, timeout=timeout, linger=timeout, patient=[cast.patient],
-            output=StepLines.heard(watch),
+            output=StepLines.heard(watch), load=[system.where.partition(":")[0]],
         )  # fmt: skip
         ended = {name: json.loads(_outcome_path(folder, name).read_text()) for name in names}
     times = {name: {part: Spent(**spent) for part, spent in one["times"].items()} for name, one in ended.items()}

@@ -12,7 +12,7 @@ import pytest
 
 from tests.parties.processes import ended, free_port
 
-from .harness import LIMIT, awaited, children, finished, started
+from .harness import LIMIT, awaited, children, finished, started, without_progress
 
 SYSTEMS = ["ppcb", "samba", "linucb_ds", "helba"]
 
@@ -173,7 +173,7 @@ def test_a_party_that_is_ended_is_said_once_and_takes_the_launch_along(how: sign
         os.kill(parties[1], how)
         _, said = launcher.communicate(timeout=LIMIT)
     assert launcher.returncode == 2
-    errors = [line for line in said.splitlines() if not line.startswith("party 0: step")]
+    errors = without_progress(said)
     assert len(errors) == 1 and errors[0].startswith("error: party 1 "), said
     assert not any(Path(f"/proc/{party}").exists() for party in parties)
 
