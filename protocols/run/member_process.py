@@ -63,12 +63,12 @@ class Prepared:
 
 def prepared(
     config: Config, system: System, fresh: Fresh | None = None, *, resume: bool = False,
-    say: Callable[[str], None] = say,
+    say: Callable[[str], None] = say, links: bool = False,
 ) -> Prepared:  # fmt: skip
     """All that can be wrong on this machine is found before anybody is called, and said at once.
 
     fresh: draws this role's own coins.  resume: it goes on with what it kept, its coins among it.  say: told what
-    whoever watches should know.
+    whoever watches should know.  links: nothing is played, so data, material and folders may still be missing.
     """
     seeds = Seeds(config.folder / CHECKPOINTS, fresh or _drawn, resume=resume)
     wrong: list[str] = []
@@ -79,18 +79,20 @@ def prepared(
         if config.role not in apart.names:
             raise ConfigError(f"there is no role {config.role!r} in {apart.name}: there are {', '.join(apart.names)}")
     if apart is not None and config.role in apart.names:
-        with noted("data"):
-            own, rows = _own(config, apart, seeds)
         with noted(""):
             member = _member(config, apart, wrong, say)
+    if apart is not None and config.role in apart.names and not links:
+        with noted("data"):
+            own, rows = _own(config, apart, seeds)
         with noted("material.store"):
             apart.check(config, resume=resume)
     calls: dict[str, Call] = {}
     for name, where in (("tell", config.tell), ("hear", config.hear)):
         with noted("world"):
             calls |= {name: found(where, config.home)} if where else {}
-    with noted("output.folder"):
-        _check_folder(config.folder, resume=resume)
+    if not links:
+        with noted("output.folder"):
+            _check_folder(config.folder, resume=resume)
     if wrong or apart is None or member is None:
         raise ConfigError(f"{config.path} does not fit:" + "".join(f"\n  {line}" for line in wrong))
     return Prepared(config, apart, member, own, seeds, calls.get("tell"), calls.get("hear"), resume, rows, say)
@@ -143,8 +145,9 @@ def play(
 def gathered(given: Prepared, seconds: float) -> Met:
     """Connections to all that this role has links with, in at most so many seconds."""
     config, say = given.config, given.say
-    times = {"grace": config.link, "timeout": config.round, "starting": seconds}
-    links = meet_lasting(given.member, _listener(given), **times, log=say)
+    links = meet_lasting(
+        given.member, _listener(given), grace=config.link, timeout=config.round, starting=seconds, log=say
+    )
     say("all are there")
     return links
 

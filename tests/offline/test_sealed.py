@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from mpc.bilinear import MULTIPLY
 from mpc.correlations import ProductMask
 from mpc.errors import ConfigError, StoreRefused
-from mpc.net.certificates import CERTIFICATE_FILE, KEY_FILE
+from mpc.net.certificates import KEY_FILE
 from offline import Plan, Store, deal, inspect, sealed
 from offline.sealed import seal, unseal
-from protocols.cli import main
 from tests.parties.members import identity
 
 PLAN = Plan("sealed", 2, (ProductMask(MULTIPLY, (40,), (40,)),))
@@ -97,39 +96,3 @@ def test_material_that_was_in_use_is_not_sealed_nor_written_over(tmp_path: Path)
     file.unlink()
     with pytest.raises(StoreRefused, match="was in use"):
         sealed_for(tmp_path, home)
-
-
-def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    home, (dealer, _), (party, own) = dealt(tmp_path), identity(DEALER), identity(PARTY)
-    file, mine = tmp_path / "party.sealed", tmp_path / "mine"
-    main(["offline", "seal", str(home), "--to", f"{party}/{CERTIFICATE_FILE}", "--own", str(dealer), "-o", str(file)])
-    assert own.spoken in capsys.readouterr().out
-    main(
-        [
-            "offline",
-            "open",
-            str(file),
-            "--dealer",
-            f"{dealer}/{CERTIFICATE_FILE}",
-            "--own",
-            str(party),
-            "--out",
-            str(mine),
-        ]
-    )
-    assert "3 of 3 steps are left" in capsys.readouterr().out
-    with pytest.raises(SystemExit):
-        main(
-            [
-                "offline",
-                "open",
-                str(home / "key"),
-                "--dealer",
-                f"{dealer}/{CERTIFICATE_FILE}",
-                "--own",
-                str(party),
-                "--out",
-                "x",
-            ]
-        )
-    assert "is no sealed material" in capsys.readouterr().err

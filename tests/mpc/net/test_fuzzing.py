@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from protocols.bench.fuzz import fuzz
+from mpc.net.fuzzing import fuzz
 
 
 def test_a_peer_that_sends_anything_meets_declared_errors_alone() -> None:
