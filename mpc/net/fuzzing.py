@@ -1,4 +1,4 @@
-"""What a peer may send in place of a message, and how it is heard: for tests of what travels.  Knows frames."""
+"""What a peer may send in place of a message, and how it is heard: for tests of what travels.  Knows frames.
 
 Each frame is made from a true one: bytes changed, cut off, doubled, fields set to what hurts, another kind, or noise.
 It is heard as a message of a round, as a client's, as a header alone, and as a hello.
