@@ -158,6 +158,12 @@ class OnShares(Apart):
         progress.end()
         if counted is None:
             raise Stopped(done)
+        self._tell_counted(seat, counted)
+        settle(program, keep)
+
+    def _tell_counted(self, seat: Seat, counted: Mapping[str, Any]) -> None:
+        """What a computing party prints and writes at the end."""
+        config, program = seat.config, self.program
         ledger = tuple(Entry(**row) for row in counted["ledger"])
         dealt = self.rehearsed.plan.step_bytes * program.draws()
         ended = Ended(
@@ -168,7 +174,6 @@ class OnShares(Apart):
             f"{config.role}: {program.decisions:,} {program.unit}s of {program.name} with {program.parties} parties"
         ]
         show(plain_report(program, _facts(config), said, ended), told(config), config.folder, None, as_json=False)
-        settle(program, keep)
 
     def _source(self, seat: Seat, mesh: Tls) -> Drawn:
         """What a computing party draws from, in one attempt."""
