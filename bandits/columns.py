@@ -32,11 +32,6 @@ class NamedLog:
     widths: tuple[int, ...]
     notes: tuple[str, ...] = ()
 
-    @property
-    def binary(self) -> bool:
-        """Whether rewards are 0 or 1."""
-        return bool(np.isin(self.log.rewards, (0.0, 1.0)).all())
-
     def features_of(self, owners: Sequence[int]) -> tuple[int, ...]:
         """How many features each owner of so many columns has."""
         if sum(owners) != len(self.columns) or min(owners) < 0:

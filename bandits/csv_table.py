@@ -141,37 +141,63 @@ def _number(value: Any, row: int, name: str, decimal: str) -> float:
 
 
 def read_columns(path: Path, columns: Sequence[str] = ()) -> np.ndarray:
-    """(rows, columns) of numbers: from CSV those of these names, in their order, or all; from NPY all.
+    """(rows, columns) of numbers; see `read_rows`."""
+    return read_rows(path, columns)[0]
 
+
+def read_rows(path: Path, columns: Sequence[str] = (), *, by: str = "") -> tuple[np.ndarray, list[str] | None]:
+    """(rows, columns) of numbers, and each row's id as text.
+
+    Columns are those of these names, in their order, or all but the ids: of a CSV, or of an NPY whose fields have
+    names.  by: the column of the ids; None is given for them where none is named.
     TableError for what is not there or is no finite number.
     """
     if not path.is_file():
         raise TableError(f"there is no file {path}: give a .csv, .csv.gz or .npy")
     if path.suffix == ".npy":
-        values = _from_npy(path, columns)
+        values, ids = _from_npy(path, columns, by)
     elif path.name.endswith((".csv", ".csv.gz")):
         table = read_table(path)
-        if missing := [name for name in columns if name not in table.columns]:
-            raise TableError(f"{path} has no column {missing[0]!r}: it has {', '.join(table.names)}")
-        values = np.stack([table.numbers(name) for name in columns or table.names], axis=1)
+        wanted = _chosen(path, table.names, columns, by)
+        values = np.stack([table.numbers(name) for name in wanted], axis=1)
+        ids = list(table.columns[by]) if by else None
     else:
         raise TableError(f"{path}: its name ends in none of .csv, .csv.gz and .npy")
     if not np.isfinite(values).all():
         row = int(np.nonzero(~np.isfinite(values).all(axis=1))[0][0])
         raise TableError(f"row {row} of {path} holds NaN or infinite values: clean them or drop the row")
-    return values.astype(np.float64)
+    return values.astype(np.float64), ids
 
 
-def _from_npy(path: Path, columns: Sequence[str]) -> np.ndarray:
-    if columns:
-        raise TableError(f"{path}: the columns of an .npy have no names: leave them out, and give those alone")
+def _chosen(path: Path, names: Sequence[str], columns: Sequence[str], by: str) -> list[str]:
+    """The columns that are numbers."""
+    if missing := [name for name in (*columns, *([by] if by else [])) if name not in names]:
+        raise TableError(f"{path} has no column {missing[0]!r}: it has {', '.join(names)}")
+    if by in columns:
+        raise TableError(f"{path}: {by!r} is the column of ids, and no number: leave it out of the columns")
+    if not (wanted := list(columns) or [name for name in names if name != by]):
+        raise TableError(f"{path} has no column but its ids: columns of numbers are wanted")
+    return wanted
+
+
+def _from_npy(path: Path, columns: Sequence[str], by: str) -> tuple[np.ndarray, list[str] | None]:
     try:
         values = np.load(path, allow_pickle=False)
     except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
         raise TableError(f"{path}: it is damaged or no array: write it with numpy.save") from error
+    if isinstance(values, np.ndarray) and values.dtype.names is not None and values.ndim == 1:
+        wanted = _chosen(path, values.dtype.names, columns, by)
+        if odd := [name for name in wanted if values[name].dtype.kind not in "iufb" or values[name].ndim != 1]:
+            raise TableError(f"{path}: the field {odd[0]!r} holds no numbers, one for each row: name others")
+        ids = [str(each) for each in values[by].tolist()] if by else None
+        return np.stack([values[name].astype(np.float64) for name in wanted], axis=1), ids
+    if columns or by:
+        raise TableError(
+            f"{path}: the columns of this .npy have no names: save an array with named fields, or leave out the names"
+        )
     if not isinstance(values, np.ndarray) or values.ndim != 2 or values.dtype.kind not in "iufb":
         raise TableError(f"{path} holds no rows of numbers: two axes, the first of rows, are wanted")
-    return values
+    return values, None
 
 
 def decoded(raw: bytes, path: Path, notes: list[str]) -> str:

@@ -21,8 +21,9 @@ from .logs import LogError, RecordedLog
 ESTIMATORS = ("replay", "ips", "snips", "dr")
 _FEW_ROWS = 100  # effective ones, below which an interval by the influence of rows is a guess
 _FEW_PAID = 5  # rows that count and pay, or do not: below, the estimate hangs on single rows
-_FEW_HEAVY = 20  # rows, that carry half of all squared weights: their number is too uncertain
+_FEW_HEAVY = 10  # rows that have half of all squared weights: how many such there are is chance
 _AVERAGE_WEIGHT = 4.0  # standard errors that the weights' mean may be from 1
+_ROUNDED = 0.01  # propensities of a file have few digits
 _RARE = 0.02
 _WINDOW = 500
 
@@ -152,7 +153,7 @@ def _finding(
     elif rows < _FEW_ROWS:
         found.append(f"only {rows:.0f} effective rows")
     elif (heavy := _heavy(weights)) < _FEW_HEAVY:
-        found.append(f"{heavy} rows carry half of it")
+        found.append(f"half of its weight lies on {heavy} of {len(weights):,} rows")
     paid = log.rewards[weights > 0]
     if paid.size and np.isin(paid, (0.0, 1.0)).all() and min(paid.sum(), (1 - paid).sum()) < _FEW_PAID:
         few, what = min((paid.sum(), "paid"), ((1 - paid).sum(), "did not pay"))
@@ -169,7 +170,7 @@ def _heavy(weights: np.ndarray) -> int:
 def _off(weights: np.ndarray) -> list[str]:
     """Weights average 1 whatever the policy, if the propensities are right."""
     mean, error = float(weights.mean()), float(weights.std(ddof=1)) / len(weights) ** 0.5
-    if abs(mean - 1.0) <= _AVERAGE_WEIGHT * error + 1e-9:
+    if abs(mean - 1.0) <= max(_AVERAGE_WEIGHT * error, _ROUNDED):
         return []
     return [f"weights average {mean:.2f}, not 1: are these the logged arms' propensities?"]
 

@@ -1,4 +1,4 @@
-"""Tables of any usual kind: CSV, JSON lines, Parquet, and frames of pandas or polars.  The door to pyarrow and pandas.
+"""Tables of any usual kind: CSV, JSON lines, Parquet, and frames of pandas or polars.  The door to pyarrow.
 
 Knows files; no meaning of a column.
 """
@@ -50,32 +50,15 @@ def _from_frame(frame: Any, most: int | None) -> Table:
 
 
 def _from_parquet(path: Path, most: int | None) -> Table:
-    try:
-        from pyarrow import ArrowException
-        from pyarrow.parquet import read_table as read_parquet
-    except ImportError:
-        return _by_pandas(path, most)
+    from pyarrow import ArrowException
+    from pyarrow.parquet import read_table as read_parquet
+
     try:
         found = read_parquet(path)
     except (OSError, ArrowException) as error:
         raise TableError(f"{path.name} is damaged or no Parquet: fetch it again") from error
     columns = found.slice(0, most) if most is not None else found
     return Table({name: columns[name].to_pylist() for name in columns.column_names})
-
-
-def _by_pandas(path: Path, most: int | None) -> Table:
-    try:
-        from pandas import read_parquet
-    except ImportError:
-        raise TableError(
-            f"{path.name} is Parquet, which takes pyarrow: pip install 'masked-bandits[parquet]', or save it as CSV"
-        ) from None
-    try:
-        return _from_frame(read_parquet(path), most)
-    except (ImportError, OSError, ValueError) as error:
-        if isinstance(error, TableError):
-            raise
-        raise TableError(f"{path.name}: pandas cannot read it: pip install 'masked-bandits[parquet]'") from error
 
 
 def _from_json(path: Path, most: int | None) -> Table:

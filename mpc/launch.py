@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from .children import NOTE, Child, Record, stop, watch
 from .client import ClientLink
 from .errors import ConfigError, MaskedError
+from .heap import keep_freed_memory
 from .lifeline import end_with_launcher, hear_ctrl_c, lifeline
 from .net.joining import listen_in_kernel
 from .net.keys import Keys, keys_for
@@ -219,6 +220,7 @@ def party_main(main: Callable[[], None]) -> None:
     """Run a party's main function: a user's error is a record, one line on stderr and exit code 2, no traceback."""
     end_with_launcher()
     hear_ctrl_c()
+    keep_freed_memory()
     try:
         main()
     except MaskedError as error:

@@ -21,6 +21,7 @@ DOORS = {
     "phe": {"protocols/published/paillier.py"},
     "seal": {"protocols/published/ckks.py"},
     "cryptography": {"mpc/prg.py", "mpc/net/certificates.py", "offline/directory.py", "protocols/published/sealing.py"},
+    "pyarrow": {"bandits/tables.py"},
     "crypten": {"mpc/interop/crypten.py"},
     "pickle": set(),
 }

@@ -37,7 +37,8 @@ _START = Stamp(0, bytes(8), "joining")
 _ATTEMPT = 20.0  # seconds that one call may take
 _PAUSE, _LONGEST_PAUSE = 0.05, 1.0  # between two calls
 _REMIND = 5.0  # seconds after which it is said again who is missing
-_IDLE, _PROBE, _PROBES = 60, 15, 4  # seconds: keep-alive, well below the four minutes after which routers forget a link
+KEEP_ALIVE = 60  # seconds, well below the four minutes after which routers forget a link
+_PROBE, _PROBES = 15, 4
 _REFUSED = 1000  # lines; of more that are refused nothing is said
 _QUEUE = 64  # callers that the kernel keeps
 
@@ -228,6 +229,12 @@ class TlsClient(ClientMesh):
         return cls(member.node, member.parties, peers, timeout, member.names, unread=_unread, stalled=log)
 
 
+def let_idle(links: Met) -> None:
+    """From here on nothing keeps a link alive that nobody uses."""
+    for sock in links.values():
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 0)
+
+
 def over(member: Member, links: Mapping[int, socket.socket], timeout: float, log: Log = lambda _: None) -> Mesh:
     """All links alike, for messages outside any round."""
     return Mesh(member.node, member.parties, dict(links), timeout, member.names, unread=_unread, stalled=log)
@@ -248,32 +255,47 @@ def meet(
     log: Log = lambda _: None,
 ) -> dict[int, socket.socket]:  # fmt: skip
     """Connections to all that this node has links with.  listener: of one that is called; it is closed."""
+    check_timeout(timeout)
+    return _met(member, listener, timeout if starting is None else starting, log, some=False)[0]
+
+
+def meet_some(
+    member: Member, listener: socket.socket | None, seconds: float, log: Log = lambda _: None
+) -> tuple[dict[int, socket.socket], dict[int, str]]:
+    """Connections to those who are there in time, and why each other one is not."""
+    return _met(member, listener, seconds, log, some=True)
+
+
+def _met(
+    member: Member, listener: socket.socket | None, seconds: float, log: Log, *, some: bool
+) -> tuple[dict[int, socket.socket], dict[int, str]]:
     with listener or contextlib.nullcontext():
-        check_timeout(timeout)
         member.check()
-        seconds = timeout if starting is None else starting
         check_timeout(seconds)
-        door, deadline = _Door(member, seconds, log), time.monotonic() + seconds
+        door, deadline = _Door(member, seconds, log, some), time.monotonic() + seconds
         to = {other: partial(door.call, other, deadline) for other in member.called}
         try:
-            return meet_by(door, to, listener, member.awaited, deadline)
+            links = meet_by(door, to, listener, member.awaited, deadline)
         finally:
             door.over = True
+        for node in links.keys() & door.missing.keys():  # it waits for others still
+            links.pop(node).close()
+        return links, door.missing
 
 
 class _Door:
-    """One node's side of all its meetings.  over: nobody is called any more.
+    """One node's side of all its meetings.  over: nobody is called any more.  missing: who is, by number, and why.
 
     Who has met all says so to each, and the meeting is over when all have said it: until then whoever leaves is met
     again, and all wait for it.
     """
 
-    def __init__(self, member: Member, seconds: float, log: Log) -> None:
-        self.over = False
+    def __init__(self, member: Member, seconds: float, log: Log, some: bool = False) -> None:
+        self.over, self.some, self._until = False, some, time.monotonic() + seconds
         self._member, self._seconds, self._log = member, seconds, log
         self._nodes = Nodes(member.parties, member.names)
-        self._missing = dict.fromkeys(member.called, "does not answer yet")
-        self._missing |= dict.fromkeys(member.awaited, "has not called")
+        self.missing = dict.fromkeys(member.called, "does not answer yet")
+        self.missing |= dict.fromkeys(member.awaited, "has not called")
         self._of = {member.peers[other].certificate.fingerprint: other for other in member.awaited}
         self._lets_in = member.context(member.awaited, ssl.PROTOCOL_TLS_SERVER) if member.awaited else None
         self._calls = {other: member.context([other], ssl.PROTOCOL_TLS_CLIENT) for other in member.called}
@@ -291,11 +313,11 @@ class _Door:
                     raise TimeoutError
                 raw = socket.create_connection(address, timeout=min(left, _ATTEMPT))
                 sock = self._introduced(raw, other, min(deadline, time.monotonic() + _ATTEMPT))
-                self._missing.pop(other, None)
+                self.missing.pop(other, None)
                 return sock
             except OSError as error:
                 if left > 0:
-                    self._missing[other] = f"{address[0]}:{address[1]} {_reason(error)}"
+                    self.missing[other] = f"{address[0]}:{address[1]} {_reason(error)}"
                 if self.over or time.monotonic() + pause > deadline:
                     raise self.overdue({other}, "") from error
                 time.sleep(pause)
@@ -354,7 +376,7 @@ class _Door:
             return why
         if why := hello.disagreement(own, greeting.said, who):
             raise ConfigError(f"{why}: agree on one, and start again")
-        self._missing.pop(caller, None)
+        self.missing.pop(caller, None)
         return ""
 
     def refused(self, greeting: Greeting, why: Exception) -> None:
@@ -376,7 +398,8 @@ class _Door:
 
     def gathered(self, found: Mapping[int, socket.socket]) -> bool:
         """Whether all have met all, as far as each has said so to this node."""
-        if found.keys() != {*self._member.called, *self._member.awaited}:
+        over = self.some and time.monotonic() > self._until
+        if not over and found.keys() != {*self._member.called, *self._member.awaited}:
             return False
         for node, sock in found.items():
             if sock not in self._heard:
@@ -386,10 +409,10 @@ class _Door:
                     sock.sendall(pack(Kind.READY, self._member.node, _START, 0))
                 sock.setblocking(False)
             if not self._has_met_all(node, sock):
-                self._missing[node] = "is there, and waits for others"
-            elif node in self._missing:
-                del self._missing[node]
-        return not self._missing
+                self.missing[node] = "is there, and waits for others"
+            else:
+                self.missing.pop(node, None)
+        return not found.keys() & self.missing.keys()
 
     def _has_met_all(self, node: int, sock: socket.socket) -> bool:
         if (left := HEADER_BYTES - len(self._heard[sock])) == 0:
@@ -409,16 +432,16 @@ class _Door:
                 return False
         except OSError:
             pass
-        self._missing[node] = "was there, and left again"
+        self.missing[node] = "was there, and left again"
         return True
 
     def overdue(self, missing: set[int], turned_away: str) -> PeerLost:
         """All who are missing, and what is known of each."""
-        peer = min([*missing, *self._missing])
+        peer = min([*missing, *self.missing])
         return PeerLost(f"not all are there after {self._seconds:g} s: {self._list()}{turned_away}", peer=peer)
 
     def _list(self) -> str:
-        return ", ".join(f"{self._nodes.name(node)} ({why})" for node, why in sorted(self._missing.items()))
+        return ", ".join(f"{self._nodes.name(node)} ({why})" for node, why in sorted(self.missing.items()))
 
 
 class _Caller:
@@ -493,7 +516,7 @@ def _prepare(sock: socket.socket) -> None:
     """Small messages leave at once, and a link that is idle stays known on its way."""
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    options = {"TCP_KEEPIDLE": _IDLE, "TCP_KEEPINTVL": _PROBE, "TCP_KEEPCNT": _PROBES}
+    options = {"TCP_KEEPIDLE": KEEP_ALIVE, "TCP_KEEPINTVL": _PROBE, "TCP_KEEPCNT": _PROBES}
     for name, value in options.items():
         if hasattr(socket, name):
             sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)

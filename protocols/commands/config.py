@@ -40,6 +40,7 @@ def register(commands: Any, words: Sequence[str]) -> None:
         "--at", action="append", default=[], metavar="ROLE=HOST:PORT", help="where a role listens that this one calls"
     )
     new.add_argument("--data", default="<features.csv>", metavar="FILE", help="this role's own data")
+    new.add_argument("--by", default="", metavar="COLUMN", help="of that data, the ids: rows must be the same at all")
     new.add_argument("-o", "--out", type=Path, required=True, help="the file")
     new.set_defaults(run=_new)
 
@@ -121,7 +122,7 @@ def _lines(options: Namespace, apart: Apart, given: dict[str, Any], home: Path) 
     lines += [f'listen = "{options.listen}"'] if called else []
     if brings.columns:
         lines += ["", f"[data]  # a row for each {brings.row}: a .csv, whose columns may be named, or an .npy"]
-        lines += [f'file = "{options.data}"']
+        lines += [f'file = "{options.data}"', *([f'id = "{options.by}"'] if options.by else [])]
     if computes:
         lines += ["", "[material]  # what was dealt for this party", f'store = "material/{role.replace(" ", "-")}"']
         lines += [f'session = "{_plain(options.session)}"  # the name it was dealt for']

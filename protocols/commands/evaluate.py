@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mpc.errors import ConfigError
+from mpc.extras import extra
 from mpc.tables import plain
 
 from ..run.folder import PICTURES, check_picture
@@ -121,7 +122,8 @@ def _named(options: argparse.Namespace) -> NamedLog:
         log = read_log(options.log).rows(0, options.rows or 1 << 62)
         names = tuple(str(arm) for arm in range(int(log.arms.max()) + 1))
         return NamedLog(log, names, tuple(f"x{i}" for i in range(log.dim)), (1,) * log.dim)
-    table = table_of(options.log, most=options.rows)
+    with extra("a log in Parquet"):
+        table = table_of(options.log, most=options.rows)
     numbered = list(itertools.takewhile(table.columns.__contains__, (f"x{i}" for i in itertools.count())))
     if options.context is None and not numbered:
         raise ConfigError(f"name the columns of the context with --context: {options.log} has {_shown(table.names)}")

@@ -38,8 +38,8 @@ def main() -> None:
     )  # fmt: skip
     parser.add_argument("what", choices=[*_SETS, _ALL], help="whose figures")
     numbers = (
-        "figures: 1 to 8; of linucb 6a, 6b, 6c, 7, modes, work; of samba a to d; of helba 1, batches, updates, time "
-        "(all)"
+        "figures: 1 to 8; of linucb 6a, 6b, 6c, 7, 115s, modes, work; of samba a to d; of helba 1, batches, updates, "
+        "time (all)"
     )
     known = dict.fromkeys((*ppcb.FIGURES, *linucb.FIGURES, *samba.FIGURES, *helba.FIGURES))
     parser.add_argument("--fig", nargs="+", choices=list(known), default=[], metavar="N", help=numbers)

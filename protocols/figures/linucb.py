@@ -4,6 +4,7 @@
 6b    the same: K = 6, d = 18
 6c    time against K, with d = K / 10, N = 200, on one core and on all
 7     time of LinUCB-DS and SpectralUCB-DS against K = N = d, on one core and on all
+115s  as 6a, of the run that took the paper 115 s: K = 15, d = 3, N = 1000, keys of 1024 bits
 modes, work    ours, in no paper: see `linucb_modes`
 
 The participants take turns in one process, so that each has all cores for what takes long.  The paper's step 3.i,
@@ -23,7 +24,7 @@ from .making import Figure, FigureSet
 from .size import Size
 from .units import Rows, Unit
 
-FIGURES = ("6a", "6b", "6c", "7", "modes", "work")
+FIGURES = ("6a", "6b", "6c", "7", "115s", "modes", "work")
 _PULLS = 200
 _FOLDER = "these figures are on MovieLens 100K: name the folder of its u.data"
 
@@ -38,10 +39,10 @@ def _ends() -> tuple[int, ...]:
     return tuple(dict.fromkeys((1, cores_here()[-1])))
 
 
-def _cores(dim: int, arms: int, size: Size) -> Iterator[Unit]:
+def _cores(dim: int, arms: int, size: Size, pulls: int = _PULLS, bits: int = 2048) -> Iterator[Unit]:
     cores = (1, 2) if size.quick else cores_here()
-    sizes = (4, 2, 3) if size.quick else (_PULLS, dim, arms)
-    yield from _units(size, Policy.LINUCB, *sizes, cores)
+    sizes = (4, 2, 3) if size.quick else (pulls, dim, arms)
+    yield from _units(size, Policy.LINUCB, *sizes, cores, bits)
 
 
 def _six_a(size: Size) -> Iterator[Unit]:
@@ -50,6 +51,10 @@ def _six_a(size: Size) -> Iterator[Unit]:
 
 def _six_b(size: Size) -> Iterator[Unit]:
     return _cores(18, 6, size)
+
+
+def _one_run(size: Size) -> Iterator[Unit]:
+    return _cores(3, 15, size, 1000, 1024)
 
 
 def _six_c(size: Size) -> Iterator[Unit]:
@@ -64,19 +69,19 @@ def _seven(size: Size) -> Iterator[Unit]:
 
 
 def _units(
-    size: Size, policy: Policy, pulls: int, dim: int, arms: int, cores: tuple[int, ...]
-) -> Iterator[Unit]:  # fmt: skip
+    size: Size, policy: Policy, pulls: int, dim: int, arms: int, cores: tuple[int, ...], bits: int = 2048
+) -> Iterator[Unit]:
     """Cores by turns, so that what else a machine does falls on all alike."""
     for run in range(size.runs):
         for count in cores:
             name = f"{policy.value}-{pulls}-{dim}-{arms}-cores-{count}-run-{run}"
-            yield Unit(name, times, (size, policy, pulls, dim, arms, count, run), weight=pulls * arms / count)
+            yield Unit(name, times, (size, policy, pulls, dim, arms, count, bits, run), weight=pulls * arms / count)
 
 
-def times(size: Size, policy: Policy, pulls: int, dim: int, arms: int, cores: int, run: int) -> Rows:
+def times(size: Size, policy: Policy, pulls: int, dim: int, arms: int, cores: int, bits: int, run: int) -> Rows:
     """Seconds on the clock of a run's pulls, by what takes them; keys, tables and the sum apart."""
     problem = as_published(problem_of(size, policy, dim=dim, arms=arms, constants=PAPER))
-    done = classic(size, problem, pulls, processes=False, cores=cores)
+    done = classic(size, problem, pulls, processes=False, cores=cores, bits=bits)
     spent = done.costly
     spent["the rest"] = done.seconds_per_step * (pulls - 1) - sum(spent.values())
     row = {
@@ -84,7 +89,7 @@ def times(size: Size, policy: Policy, pulls: int, dim: int, arms: int, cores: in
         "N": pulls,
         "d": problem.dim,
         "K": arms,
-        "bits": size.bits,
+        "bits": done.bits,
         "cores": cores,
         "run": run,
     }
@@ -93,11 +98,16 @@ def times(size: Size, policy: Policy, pulls: int, dim: int, arms: int, cores: in
 
 FIGURE_SET = FigureSet(
     "linucb",
-    "the figures of LinUCB-DS are 6a, 6b, 6c and 7, and of ours modes and work",
+    "the figures of LinUCB-DS are 6a, 6b, 6c and 7, its run of 115s, and of ours modes and work",
     {
         name: Figure(name, of, _FOLDER, timed=True, minutes=minutes)
         for name, of, minutes in (
-            ("6a", _six_a, 6), ("6b", _six_b, 2), ("6c", _six_c, 12), ("7", _seven, 8), ("modes", ours.modes, 3),
+            ("6a", _six_a, 6),
+            ("6b", _six_b, 2),
+            ("6c", _six_c, 12),
+            ("7", _seven, 8),
+            ("115s", _one_run, 2),
+            ("modes", ours.modes, 3),
             ("work", ours.works, 3),
         )
     },

@@ -155,10 +155,12 @@ def rewards(size: Size, policy: Policy, user: int) -> Rows:
     return rows
 
 
-def classic(size: Size, problem: LinearProblem, pulls: int, *, processes: bool, cores: int = 1) -> ClassicRun:
+def classic(
+    size: Size, problem: LinearProblem, pulls: int, *, processes: bool, cores: int = 1, bits: int = 2048
+) -> ClassicRun:  # fmt: skip
     """As published; in one process its participants take turns, so that each has all cores."""
     run = play_classic(
-        problem, pulls, seed=1, bits=size.bits, insecure=size.quick, processes=processes, cores=cores
+        problem, pulls, seed=1, bits=256 if size.quick else bits, insecure=size.quick, processes=processes, cores=cores
     )  # fmt: skip
     if not run.exact:
         raise ConfigError("the run with Paillier is not the reference's: its time would say nothing")

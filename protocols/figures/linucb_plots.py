@@ -141,6 +141,7 @@ _DRAWERS: dict[str, tuple[str, Callable[[Figure, Rows], None]]] = {
     "6b": ("Figure 6b: time of a run as published against cores", _cores),
     "6c": ("Figure 6c: time of a run as published against K", _against_arms),
     "7": ("Figure 7: time of both policies as published against K", _against_arms),
+    "115s": ("The run that took the paper 115 s", _cores),
     "modes": ("Time of a run on MovieLens against N, d and K", _times),
     "work": ("Work of each participant, and cumulative reward", _shares_and_rewards),
 }

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from mpc.errors import ConfigError
+from mpc.lifeline import lifeline
 
 from ..run.exits import say
 from ..run.tagged_file import write
@@ -92,25 +93,28 @@ def write_csv(rows: Rows, path: Path) -> None:
 
 
 def _in_processes(work: Sequence[tuple[Unit, list[str]]], jobs: int) -> None:
-    """Run the commands, `jobs` at a time; the first that fails ends all."""
-    environment = {"OMP_NUM_THREADS": "1", **os.environ}  # the processes share the cores
+    """Run the commands, `jobs` at a time; the first that fails ends all, and however this process ends, they do."""
     waiting, running = list(work), dict[subprocess.Popen[bytes], tuple[Unit, float]]()
     progress = _Progress([unit for unit, _ in work])
-    try:
-        while waiting or running:
-            while waiting and len(running) < jobs:
-                unit, command = waiting.pop(0)
-                running[subprocess.Popen(command, env=environment)] = unit, time.monotonic()
-            time.sleep(0.05)
-            for process in [process for process in running if process.poll() is not None]:
-                unit, started = running.pop(process)
-                if process.returncode:
-                    raise ConfigError(f"unit {unit.name} failed with exit code {process.returncode}")
-                progress.made(unit, started)
-    finally:
-        for process in running:
-            process.terminate()
-            process.wait()
+    with lifeline() as (held, tie):
+        environment = {"OMP_NUM_THREADS": "1", **os.environ, **tie}  # the processes share the cores
+        try:
+            while waiting or running:
+                while waiting and len(running) < jobs:
+                    unit, command = waiting.pop(0)
+                    # a session of its own: Ctrl-C is heard here, and said once
+                    process = subprocess.Popen(command, env=environment, pass_fds=[held], start_new_session=True)
+                    running[process] = unit, time.monotonic()
+                time.sleep(0.05)
+                for process in [process for process in running if process.poll() is not None]:
+                    unit, started = running.pop(process)
+                    if process.returncode:
+                        raise ConfigError(f"unit {unit.name} failed with exit code {process.returncode}")
+                    progress.made(unit, started)
+        finally:
+            for process in running:
+                process.terminate()
+                process.wait()
 
 
 class _Progress:

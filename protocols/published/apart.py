@@ -17,7 +17,7 @@ from mpc.net.tls import Links
 
 from ..run.apart import Apart, Common, Seat, agreed
 from ..run.desk import FileDesk
-from ..run.on_shares import told
+from ..run.on_shares import print_found, told
 from ..run.progress import Progress
 from ..run.report import Report, learned, ledger_json, show
 from .drive import Play, Watch
@@ -67,9 +67,14 @@ class AsPublished(Apart, Generic[O]):
             name: Channel(links[self.names.index(name)], name, peer=self.names.index(name)) for name in partners
         }
         desk = seat.desk(start=0, kept=None, keeps=None, notes=None, pipe=Path(), others=[])
-        progress = Progress(self.decisions, self.unit)
+        progress = Progress(self.decisions, self.unit, say=seat.say)
+
+        def watch(done: int) -> None:
+            seat.status.made(done)
+            progress(done)
+
         try:
-            play = self.played(me, seat.own, common, desk, progress)
+            play = self.played(me, seat.own, common, desk, watch)
             done, _ = played_over(
                 play, channels, me, self.names, self.centre, timeout=config.round, starting=config.start
             )  # fmt: skip
@@ -83,7 +88,6 @@ class AsPublished(Apart, Generic[O]):
             "program": self.name, "mode": config.mode, "role": me, "session": config.session, **found,
             "outcome": done.as_json(), "ledger": ledger_json(done.ledger),
         }  # fmt: skip
-        lines = [f"{me}: {self.decisions:,} {self.unit}s are over"]
-        lines += [f"{name.replace('_', ' ')}: {value:,g}" for name, value in found.items()]
-        text = "\n".join([*lines, "", *learned(done.ledger)])
+        print_found(found)
+        text = "\n".join([f"{me}: {self.decisions:,} {self.unit}s are over", *learned(done.ledger)])
         show(Report(document, text, self.decisions), told(config), config.folder, None, as_json=False, say=seat.say)

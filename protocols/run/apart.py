@@ -18,9 +18,11 @@ from mpc.meter import Cost
 from mpc.net.channel import Channel
 from mpc.net.tls import Links, Member, Met, called_by, calling
 
+from .alignment import Rows
 from .config import Config
 from .desk import FileDesk
 from .program import Brings, Fresh
+from .status import Status
 
 SECRET_BYTES = 32
 Meet = Callable[[], Met]
@@ -34,7 +36,7 @@ class Seat:
     """Where one role sits.
 
     own: what `Apart.brought` made of what it alone has.  meet: the others, once.  desk: makes a client's.
-    say: a line for whoever watches this process.
+    say: a line for whoever watches this process.  rows: the ids of a party's rows.  status: how this role stands.
     """
 
     config: Config
@@ -44,6 +46,8 @@ class Seat:
     meet: Meet
     desk: Callable[..., FileDesk]
     say: Callable[[str], None]
+    rows: Rows
+    status: Status
 
 
 class Apart(ABC):
@@ -92,6 +96,10 @@ class Apart(ABC):
     def cost(self) -> Cost | None:
         """Of one of what it counts, where that is known beforehand."""
         return None
+
+    def computing(self) -> float:
+        """Seconds that a party of this machine computes for one of what it counts."""
+        return 0.0
 
     def check(self, config: Config) -> None:  # noqa: B027  most need nothing else
         """ConfigError where a role's machine lacks what it needs beside keys and data."""

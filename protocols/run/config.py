@@ -9,6 +9,7 @@ role, session, program, mode, parties  who this is, in what; parties of mode mpc
 [material]  store, session             of a computing party
 [output]    folder, checkpoint_every
 [timeouts]  start, round               seconds
+[watch]     log, listen                form of the log; where /healthz and /metrics are, on this machine
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from mpc.errors import ConfigError
 from mpc.net.certificates import CERTIFICATE_FILE, KEY_FILE
 
 from .exits import say
+from .log import Form
 from .program import party_name
 
 if sys.version_info >= (3, 11):
@@ -70,6 +72,8 @@ class Config:
     every: int
     start: float
     round: float
+    log: Form
+    watch: tuple[str, int] | None
 
     @property
     def computes(self) -> bool:
@@ -108,7 +112,7 @@ def _read(path: Path, top: _Table, reader: _Reader) -> Config:
     mode = top.text("mode", ON_SHARES)
     parties = top.whole("parties", least=2) if mode == ON_SHARES else 0
     own, data, material = top.table("own"), top.table("data", {}), top.table("material", {})
-    world = top.table("world", {})
+    world, watch = top.table("world", {}), top.table("watch", {})
     output, timeouts, peers = top.table("output"), top.table("timeouts", {}), top.table("peers")
     made = Config(
         path, top.text("role"), top.text("session"), top.text("program"), mode, parties,
@@ -118,6 +122,7 @@ def _read(path: Path, top: _Table, reader: _Reader) -> Config:
         world.text("hear", ""), material.path("store", None),
         material.text("session", "local"), output.path("folder"), output.whole("checkpoint_every", 100, least=1),
         timeouts.seconds("start", _START), timeouts.seconds("round", _ROUND),
+        Form(watch.one_of("log", [form.value for form in Form])), watch.address("listen", None),
     )  # fmt: skip
     names = party_names(parties) if parties <= 1000 else []
     computes = made.role in names
@@ -209,6 +214,11 @@ class _Table:
         value = self._taken(key, [], [])
         fits = isinstance(value, list) and all(isinstance(each, str) for each in value)
         return tuple(self._judged(key, value, fits, "a list of texts", []))
+
+    def one_of(self, key: str, words: list[str]) -> str:
+        """One of these, the first by default."""
+        value = self._taken(key, words[0], words[0])
+        return str(self._judged(key, value, value in words, f"one of {', '.join(words)}", words[0]))
 
     def whole(self, key: str, usual: Any = _MISSING, *, least: int) -> int:
         """A whole number."""

@@ -21,6 +21,7 @@ import numpy as np
 
 from mpc.correlations import Correlation, ProductMask
 from mpc.errors import DEALER, ConfigError, OutOfMaterial, ProcessFailed
+from mpc.heap import keep_freed_memory
 from mpc.launch import NOTE, Place, own_command
 from mpc.lifeline import lifeline, to_the_end
 from mpc.net.channel import adopt, await_parties, call_dealer
@@ -104,6 +105,7 @@ def serve_from_environment(
     plan: Plan, steps: int, listener: int, *, coins: Path | None, first: int, report: Path | None
 ) -> None:
     """The dealer process's own work."""
+    keep_freed_memory()
     where = _where()
     warm_up(plan.items)
     key = None if coins is None else read_kept(coins, cure="start the run again")

@@ -11,7 +11,7 @@ import datetime as dt
 import secrets
 import sys
 from argparse import Namespace
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import version
@@ -20,11 +20,13 @@ from typing import IO, Any, NoReturn
 
 import numpy as np
 
-from bandits.csv_table import TableError, read_columns
+from bandits.csv_table import TableError, read_rows
 from mpc.errors import ConfigError, MaskedError
 from mpc.net import certificates
-from mpc.net.tls import Member, Met, Peer, listen_on, meet
+from mpc.net.pages import serving
+from mpc.net.tls import Member, Met, Peer, listen_on, meet, meet_some
 
+from .alignment import NO_ROWS, Rows, check_distinct
 from .apart import SECRET_BYTES, Apart, Seat
 from .call_desk import Call, CallDesk, found
 from .checkpoint import checkpoints
@@ -35,6 +37,7 @@ from .on_shares import CHECKPOINTS
 from .options import System, add_problem, check_parties, natural
 from .parser import Parser
 from .program import Brings, Fresh, fingerprint
+from .status import Status
 
 _SHOWN = 200  # letters of a list of public values; of a longer one its fingerprint is compared
 
@@ -50,29 +53,33 @@ class Prepared:
     fresh: Fresh = field(repr=False)
     tells: Call | None = None
     hears: Call | None = None
+    rows: Rows = field(default=NO_ROWS, repr=False)
+    say: Callable[[str], None] = say
 
 
 def _drawn(_: str) -> bytes:
     return secrets.token_bytes(SECRET_BYTES)
 
 
-def prepared(config: Config, system: System, fresh: Fresh = _drawn) -> Prepared:
+def prepared(
+    config: Config, system: System, fresh: Fresh = _drawn, *, say: Callable[[str], None] = say
+) -> Prepared:  # fmt: skip
     """All that can be wrong on this machine is found before anybody is called, and said at once.
 
-    fresh: draws this role's own coins.
+    fresh: draws this role's own coins.  say: told what whoever watches should know.
     """
     wrong: list[str] = []
     noted = partial(_noted, wrong)
-    apart, own, member = None, None, None
+    apart, own, member, rows = None, None, None, NO_ROWS
     with noted("options"):
         apart = apart_of(system, config)
         if config.role not in apart.names:
             raise ConfigError(f"there is no role {config.role!r} in {apart.name}: there are {', '.join(apart.names)}")
     if apart is not None and config.role in apart.names:
         with noted("data"):
-            own = _own(config, apart, fresh)
+            own, rows = _own(config, apart, fresh)
         with noted(""):
-            member = _member(config, apart, wrong)
+            member = _member(config, apart, wrong, say)
         with noted("material.store"):
             apart.check(config)
     calls: dict[str, Call] = {}
@@ -83,36 +90,55 @@ def prepared(config: Config, system: System, fresh: Fresh = _drawn) -> Prepared:
         _check_free(config.folder)
     if wrong or apart is None or member is None:
         raise ConfigError(f"{config.path} does not fit:" + "".join(f"\n  {line}" for line in wrong))
-    return Prepared(config, apart, member, own, fresh, calls.get("tell"), calls.get("hear"))
+    return Prepared(config, apart, member, own, fresh, calls.get("tell"), calls.get("hear"), rows, say)
 
 
 def play(given: Prepared, *, heard: int | None = None, told: IO[str] | None = None) -> None:
-    """Meet the others, play the role, print and write what came of it.
+    """Meet the others, play the role, print and write what came of it; whoever watches sees how it stands.
 
     heard, told: in place of stdin and stdout, of a role that meets the world.
     """
-    config = given.config
+    config, apart = given.config, given.apart
+    status = Status(config.role, config.session, apart.name, apart.decisions)
 
     def desk(**rest: Any) -> CallDesk:
         lines = sys.stdin.fileno() if heard is None else heard, told or sys.stdout
         return CallDesk(*lines, timeout=config.round, tells=given.tells, hears=given.hears, **rest)
 
     config.folder.mkdir(parents=True, exist_ok=True)
-    with reserved(config.folder / CHECKPOINTS):
-        given.apart.play(Seat(config, given.member, given.own, given.fresh, partial(gathered, given), desk, say))
+    with contextlib.ExitStack() as around:
+        around.enter_context(reserved(config.folder / CHECKPOINTS))
+        if config.watch is not None:
+            host, port = around.enter_context(serving(config.watch, status.pages()))
+            given.say(f"http://{host}:{port}/metrics and /healthz say how this role stands")
+        seat = Seat(
+            config, given.member, given.own, given.fresh, partial(gathered, given), desk, given.say, given.rows, status
+        )
+        with status.until_the_end():
+            apart.play(seat)
 
 
 def gathered(given: Prepared) -> Met:
     """Connections to all that this role has links with."""
-    config, member = given.config, given.member
-    listener = None
-    if config.listen is not None:
-        listener = listen_on(*config.listen)
-        place = f"{config.listen[0]}:{listener.getsockname()[1]}"
-        say(f"{config.role} of session {member.session!r} listens at {place}")
-    links = meet(member, listener, timeout=config.round, starting=config.start, log=say)
+    config, say = given.config, given.say
+    links = meet(given.member, _listener(given), timeout=config.round, starting=config.start, log=say)
     say("all are there")
     return links
+
+
+def gathered_in_time(given: Prepared, seconds: float) -> tuple[Met, Mapping[int, str]]:
+    """Connections to those who are there by then, and why each other one is not."""
+    return meet_some(given.member, _listener(given), seconds, given.say)
+
+
+def _listener(given: Prepared) -> Any:
+    config = given.config
+    if config.listen is None:
+        return None
+    listener = listen_on(*config.listen)
+    place = f"{config.listen[0]}:{listener.getsockname()[1]}"
+    given.say(f"{config.role} of session {given.member.session!r} listens at {place}")
+    return listener
 
 
 @contextlib.contextmanager
@@ -170,23 +196,25 @@ def options_of(
     return options
 
 
-def _own(config: Config, apart: Apart, fresh: Fresh) -> Any:
-    """What this role alone has."""
+def _own(config: Config, apart: Apart, fresh: Fresh) -> tuple[Any, Rows]:
+    """What this role alone has, and the ids of its rows."""
     wanted = apart.brings(config.role)
     if not wanted.columns + wanted.more:
         if config.data is not None:
             raise ConfigError(f"{config.role} brings no data of its own: leave out data.file")
-        return apart.brought(config.role, None, fresh)
+        return apart.brought(config.role, None, fresh), NO_ROWS
     if config.data is None:
         if wanted.columns:
             raise ConfigError(f"{config.role} brings {_wanted(wanted)}: name its file in data.file")
-        return apart.brought(config.role, None, fresh)
-    rows = read_columns(config.data, config.columns)
+        return apart.brought(config.role, None, fresh), NO_ROWS
+    rows, ids = read_rows(config.data, config.columns, by=config.id)
     if rows.shape[1] not in (wanted.columns, wanted.columns + wanted.more) or not rows.shape[1]:
         raise ConfigError(f"{config.data} gives {rows.shape[1]} columns, and {config.role} brings {_wanted(wanted)}")
     if len(rows) < wanted.rows:
         raise ConfigError(f"{len(rows):,} rows, and this run takes {wanted.rows:,}: one for each {wanted.row}")
-    return apart.brought(config.role, rows[: wanted.rows], fresh)
+    if ids is not None:
+        check_distinct(ids := ids[: wanted.rows])
+    return apart.brought(config.role, rows[: wanted.rows], fresh), Rows(True, ids)
 
 
 def _wanted(wanted: Brings) -> str:
@@ -195,13 +223,13 @@ def _wanted(wanted: Brings) -> str:
     return f"{' or '.join(f'{count:,}' for count in dict.fromkeys(ways))} numbers for each {wanted.row}"
 
 
-def _member(config: Config, apart: Apart, wrong: list[str]) -> Member:
+def _member(config: Config, apart: Apart, wrong: list[str], say: Callable[[str], None]) -> Member:
     names = apart.names
     now, peers = dt.datetime.now(dt.timezone.utc), dict[int, Peer]()
     own = certificates.read(config.certificate)
     with _noted(wrong, "own"):
         certificates.check_key(config.key, own)
-        _warn(own.check_time(now))
+        _warn(say, own.check_time(now))
     for role, peer in config.peers.items():
         with _noted(wrong, f'peers."{role}"'):
             if role not in names:
@@ -209,7 +237,7 @@ def _member(config: Config, apart: Apart, wrong: list[str]) -> Member:
             found = certificates.read(peer.certificate)
             if not found.is_of(peer.fingerprint):
                 raise ConfigError(f"its certificate has another fingerprint than {peer.fingerprint!r}")
-            _warn(found.check_time(now))
+            _warn(say, found.check_time(now))
             peers[names.index(role)] = Peer(found, peer.address)
     member = Member(
         names.index(config.role), apart.parties, names, config.session, own, config.certificate, config.key, peers,
@@ -238,7 +266,7 @@ def _unlinked(config: Config, member: Member) -> list[str]:
     return wrong
 
 
-def _warn(warning: str) -> None:
+def _warn(say: Callable[[str], None], warning: str) -> None:
     if warning:
         say(f"warning: {warning}")
 

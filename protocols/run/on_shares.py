@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -10,10 +11,14 @@ from typing import Any
 import numpy as np
 
 from mpc.client import serve
+from mpc.errors import MaskedError, told_to_peers
 from mpc.ledger import Entry
 from mpc.meter import Cost
 from mpc.net.tls import Met, Tls, TlsClient
+from mpc.session import Session
+from offline import StoreSource
 
+from .alignment import align
 from .apart import Apart, Common, Seat, agreed
 from .checkpoint import Checkpoint
 from .config import Config
@@ -21,11 +26,12 @@ from .dealer_process import Nothing, check_store, stored
 from .desk import State
 from .folder import settle
 from .notes import Notes
-from .program import Arrays, Brings, Ended, Fresh, Program, Role, party_name
+from .program import Arrays, Brings, Ended, Facts, Fresh, Program, Role, party_name
 from .progress import Progress
 from .rehearsal import Rehearsed, rehearse
 from .report import Report, plain_report, show
 from .role_process import PATIENCE, Task, computing_party
+from .simulate import Simulation
 from .tagged_file import prepare
 
 CHECKPOINTS = "checkpoints"
@@ -73,6 +79,15 @@ class OnShares(Apart):
         """Of a decision."""
         return self.rehearsed.cost
 
+    def computing(self) -> float:
+        """Of a decision that all parties make in this process, a party's share."""
+        simulation = Simulation(self.program.blank(), seed=0)
+        while simulation.done < self.program.idle:
+            simulation.turn()
+        started = time.process_time()
+        simulation.turn()
+        return (time.process_time() - started) / self.parties
+
     def check(self, config: Config) -> None:
         """A computing party has the material that this run draws."""
         if config.store is not None and config.role in self.names[: self.parties]:
@@ -91,14 +106,31 @@ class OnShares(Apart):
 
     def _compute(self, seat: Seat) -> None:
         config, program, member = seat.config, self.program, seat.member
-        keep, progress = config.folder / CHECKPOINTS, Progress(program.decisions, program.unit)
+        keep, progress = config.folder / CHECKPOINTS, Progress(program.decisions, program.unit, say=seat.say)
         source = Nothing() if config.store is None else stored(config.store, member.node, config.material, seat.say)
         task = Task(("", "", None), {}, config.session, 0, config.every, keep, config.round, draws=True)
 
         def join() -> Tls:
-            return Tls.over(member, seat.meet(), config.round, seat.say)
+            mesh = Tls.over(member, seat.meet(), config.round, seat.say)
+            if any(self.brings(party).columns for party in self.names[: self.parties]):
+                try:
+                    align(mesh, seat.rows, seat.fresh("ids"))
+                except MaskedError as error:
+                    mesh.close(reason=told_to_peers(error))
+                    raise
+            return mesh
 
-        counted = computing_party(program, task, keep, member.node, source, seat.own, join, progress)
+        def tell(done: int) -> None:
+            seat.status.made(done)
+            progress(done)
+
+        def watched(session: Session) -> None:
+            status = seat.status
+            status.cost, status.labels = lambda: session.meter.total, session.meter.labels
+            if isinstance(source, StoreSource):
+                status.stock = lambda: source.steps_left
+
+        counted = computing_party(program, task, keep, member.node, source, seat.own, join, tell, watched)
         progress.end()
         assert counted is not None, "nobody asked this role to stop"
         ledger = tuple(Entry(**row) for row in counted["ledger"])
@@ -127,6 +159,7 @@ class OnShares(Apart):
 
         def written(done: int) -> None:
             assert notes is not None
+            seat.status.made(done)
             if self._due(config, done):
                 notes.flush()
                 link.say_noted(done)
@@ -141,10 +174,10 @@ class OnShares(Apart):
             desk.close()
         done, ends = program.decisions, program.told(role.name, left)
         learned = {} if notes is None else {"learned": notes.words().reshape(done, -1).tolist()}
-        lines = [f"{config.role}: {done:,} {program.unit}s are over"]
-        lines += [f"{name.replace('_', ' ')}: {value:,g}" for name, value in ends.items()]
+        said = f"{config.role}: {done:,} {program.unit}s are over"
+        print_found(ends)
         document = {**_facts(config), f"{program.unit}s": done, **ends, "left": left, **learned}
-        show(Report(document, "\n".join(lines), done), told(config), config.folder, None, as_json=False, say=seat.say)
+        show(Report(document, said, done), told(config), config.folder, None, as_json=False, say=seat.say)
         settle(program, keep)
 
     def _keeping(self, config: Config, role: Role) -> Any:
@@ -167,6 +200,12 @@ def told(config: Config) -> Mapping[str, Any]:
     return {"config": config.path, "parties": config.parties, **config.options}
 
 
+def print_found(ends: Facts) -> None:
+    """What a role learned at the end is its owner's: it is printed, and in no log."""
+    for name, value in ends.items():
+        print(f"{name.replace('_', ' ')}: {value:,g}", flush=True)
+
+
 def _facts(config: Config) -> dict[str, Any]:
     return {"program": config.program, "role": config.role, "session": config.session}
 
@@ -181,4 +220,4 @@ def _part_beside(seat: Seat, links: Met) -> None:
         links[node].close()
 
 
-__all__ = ["CHECKPOINTS", "OnShares", "told"]
+__all__ = ["CHECKPOINTS", "OnShares", "print_found", "told"]

@@ -16,10 +16,14 @@ class Progress:
 
     Its clock starts when it is told something first: what came before, as the start of processes, is no step's time.
 
-    A launched party's lines go through its launcher.  batch: how many of `what` are done at once.
+    A launched party's lines go through its launcher.  batch: how many of `what` are done at once.  say: in place of
+    stderr, where that is no terminal.
     """
 
-    def __init__(self, total: int, what: str = "step", *, batch: int = 1) -> None:
+    def __init__(
+        self, total: int, what: str = "step", *, batch: int = 1, say: Callable[[str], None] | None = None
+    ) -> None:  # fmt: skip
+        self._say = say
         self._total, self._what, self._batch = total, what, batch
         self._live = sys.stderr.isatty()
         self._prefix = NOTE if place() is not None else ""
@@ -38,6 +42,8 @@ class Progress:
         line = f"{self._what} {b * done:,} of {b * self._total:,}{more}  {spoken(each / b)} each  {spoken(left)} left"
         if self._live:
             print(self._rewritten(line, done), end="", file=sys.stderr, flush=True)
+        elif self._say is not None:
+            self._say(line)
         else:
             print(self._prefix + line, file=sys.stderr, flush=True)
 

@@ -103,10 +103,12 @@ def returned_path(folder: Path, role: str) -> Path:
 def computing_party(
     program: Program[Any], task: Task, folder: Path, party: int, source: Drawn, own: Arrays,
     join: Callable[[], Transport], tell: Callable[[int], None] | None = None,
+    watched: Callable[[Session], None] = lambda _: None,
 ) -> dict[str, Any] | None:  # fmt: skip
     """Plays with the others what is left of the run, and keeps its state in between; what it counted, at the end.
 
     own: what it alone has.  join: meets the others.  tell: for a launcher.
+    watched: is given the session, whose costs it may look at.
     """
     home = task.keep / home_of(party)
     kept = Checkpoint.load(checkpoint_at(home, task.start)) if task.start else None
@@ -116,6 +118,7 @@ def computing_party(
     if isinstance(source, StreamSource):
         source.waiting = transport.say_waiting
     with Session(transport, source, roles=[role.name for role in program.roles]) as session:
+        watched(session)
         seconds = 0.0
         if kept is not None:
             session.resume(kept.facts["cost"], kept.facts["ledger"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -79,6 +81,18 @@ def problem(propensity: float = 0.25, rows: int = 400) -> Problem:
     arms = RNG.integers(0, 4, rows)
     rewards = (RNG.random(rows) < 0.2 + 0.2 * arms).astype(float)
     return Problem(RecordedLog(np.ones((rows, 1)), arms, rewards, np.full(rows, propensity)), 4, rows // 2, 0.1)
+
+
+def test_propensities_of_few_digits_are_believed_and_single_heavy_rows_are_not() -> None:
+    given = problem(rows=4000)
+    rounded = replace(given, log=replace(given.log, propensities=np.full(4000, 0.2499)))
+    scores = np.zeros((4000, 4))
+    uniform = candidates(rounded, scores, name="it", arms="abcd", seed=1)[1]
+    assert not any(finding.doubts for finding in judge(rounded, uniform, scores))
+    heavy = np.full(4000, 0.25)
+    heavy[3000:3003] = 0.001
+    found = judge(replace(given, log=replace(given.log, propensities=heavy)), uniform, scores)
+    assert any("lies on" in doubt or "effective" in doubt for doubt in found[1].doubts)
 
 
 def test_policies_without_contexts_and_what_casts_doubt() -> None:

@@ -46,4 +46,4 @@ def test_the_world_pays_what_it_was_made_with(tmp_path: Path) -> None:
     )  # fmt: skip
     told = [json.loads(line) for line in done.stdout.splitlines()]
     assert told == [{"decision": at, "values": [float(outcomes[at, at % 4])]} for at in range(5)]
-    assert (tmp_path / "party-2/features.csv").read_text().startswith("age,pressure,marker\n")
+    assert (tmp_path / "party-2/features.csv").read_text().startswith("patient,age,pressure,marker\n")

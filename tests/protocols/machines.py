@@ -10,7 +10,7 @@ from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from mpc.net.certificates import CERTIFICATE_FILE, KEY_FILE
 from offline import deal
 from protocols.run.apart import Apart, links_of
 from protocols.run.config import ON_SHARES, load
+from protocols.run.log import Form, Log
 from protocols.run.member_process import options_of, play, prepared
 from protocols.run.on_shares import OnShares
 from protocols.run.options import System
@@ -33,7 +34,7 @@ World = Callable[[dict[str, Any]], "dict[str, Any] | None"]
 
 @dataclass
 class Machines:
-    """A session.  data: rows by role.  more: of a role's file."""
+    """A session.  data: rows by role.  ids: of these rows.  more: of a role's file."""
 
     folder: Path
     system: System
@@ -41,8 +42,10 @@ class Machines:
     parties: int = 2
     mode: str = ON_SHARES
     data: Mapping[str, np.ndarray] = field(default_factory=dict)
+    ids: Mapping[str, Sequence[str]] = field(default_factory=dict)
     more: Mapping[str, str] = field(default_factory=dict)
     seconds: float = 30.0
+    logged: TextIO | None = None
 
     def __post_init__(self) -> None:
         parties = self.parties if self.mode == ON_SHARES else 0
@@ -81,7 +84,13 @@ class Machines:
         lines += [f"parties = {self.parties}"] if self.mode == ON_SHARES else [f'mode = "{self.mode}"']
         lines += ["[own]", f'key = "keys/{KEY_FILE}"', f'certificate = "keys/{CERTIFICATE_FILE}"']
         lines += [f'listen = "127.0.0.1:{self.ports[node]}"'] if called else []
-        if role in self.data:
+        if role in self.ids:
+            rows = zip(self.ids[role], self.data[role].tolist(), strict=True)
+            text = "\n".join(",".join([each, *map(repr, row)]) for each, row in rows)
+            head = ",".join(f"x{at}" for at in range(self.data[role].shape[1]))
+            (home / "data.csv").write_text(f"patient,{head}\n{text}\n")
+            lines += ["[data]", 'file = "data.csv"', 'id = "patient"']
+        elif role in self.data:
             np.save(home / "data.npy", self.data[role])
             lines += ["[data]", 'file = "data.npy"']
         lines += ["[material]", f'store = "../material/party-{node}"'] if node < self.apart.parties else []
@@ -99,7 +108,9 @@ class Machines:
 
     def playing(self, role: str, fresh: Fresh | None = None, **pipes: Any) -> Callable[[], Any]:
         """What a process of this role does."""
-        own = {} if fresh is None else {"fresh": fresh}
+        own: dict[str, Any] = {} if fresh is None else {"fresh": fresh}
+        if self.logged is not None:
+            own["say"] = Log(role, "trial", Form.JSON, self.logged)
         return lambda: play(prepared(load(self.files[role]), self.system, **own), **pipes)
 
     def play(

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bandits.columns import NamedLog
-from bandits.estimators import Estimate
+from bandits.estimators import Estimate, binary
+from bandits.intervals import wilson
 from bandits.linear import Choice, LinearBandit
 from bandits.logs import LogError
 from bandits.off_policy import Finding, Problem, candidates, doubts_of_log, judge, logged, twin
@@ -25,6 +26,8 @@ from .bandit import PrivateContextualBandit
 from .offline_evaluation import estimate_offline
 
 _AT_ONCE = 256  # rows between two words of progress
+_NEAR = 4.0
+_FINEST = 2.0**-12  # a variance of a row, of which 16 fraction bits are told
 TWIN, PRIVATE = "the same in the clear", "the private bandit"
 
 
@@ -90,9 +93,11 @@ def evaluate_log(
     private: dict[str, Estimate] = {}
     if shares:
         private = _on_shares(bandit, problem, logged_eps, progress)
-        doubts = {each.estimator: each.doubts for each in found if each.policy == TWIN}
-        more = ("on shares all rows weigh the same",) if learning else ()
-        found += [Finding(PRIVATE, name, each, np.nan, doubts[name] + more) for name, each in private.items()]
+        known = {each.estimator: each.doubts for each in found if each.policy == TWIN}
+        rows = len(problem.judged)
+        for name, each in private.items():
+            wide = _no_shorter(each, rows) if binary(log.rewards) and name != "dr" else each
+            found.append(Finding(PRIVATE, name, wide, np.nan, known[name] + _doubts(each, rows, log.rewards, learning)))
     return LogEvaluation(
         named, problem, tuple(_in_units(each, unit) for each in found), tuple(doubts_of_log(problem)),
         tuple(bandit.ledger), None if policy == "thompson" else _difference(private, problem, scores, predicted),
@@ -128,6 +133,22 @@ def _on_shares(
     if progress is not None:
         progress(len(problem.log), len(problem.log))
     return found
+
+
+def _no_shorter(estimate: Estimate, rows: int) -> Estimate:
+    """Of rewards 0 or 1, weighted rows tell no more than as many of equal weight: Wilson's interval is in it."""
+    low, high = wilson(min(max(estimate.value, 0.0), 1.0), rows)
+    return estimate._replace(low=min(estimate.low, float(low)), high=max(estimate.high, float(high)))
+
+
+def _doubts(estimate: Estimate, rows: int, rewards: np.ndarray, learning: bool) -> tuple[str, ...]:
+    """Of an interval that is made of a value and its error, for more was not told."""
+    found = ["on shares all rows weigh the same"] if learning else []
+    if rows * estimate.error**2 < _FINEST:
+        found.append("its variance is too small for the digits that are told: the interval is too short")
+    elif binary(rewards) and not _NEAR * estimate.error < estimate.value < 1.0 - _NEAR * estimate.error:
+        found.append(f"within {_NEAR:g} errors of 0 or 1: its interval may be too short")
+    return tuple(found)
 
 
 def _difference(

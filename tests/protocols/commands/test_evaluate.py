@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -44,6 +45,16 @@ def test_a_log_without_propensities_is_replayed_in_the_clear(log: Path, capsys: 
     found = json.loads(capsys.readouterr().out)
     assert {each["estimator"] for each in found["findings"]} == {"average", "replay"} and found["ledger"] == []
     assert found["arms"] == ["a", "b"] and found["judged_on"] == 60
+
+
+def test_parquet_without_its_extra_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "log.parquet").write_bytes(b"PAR1....PAR1")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(SystemExit) as left:
+        main(["evaluate", str(tmp_path / "log.parquet"), *COLUMNS])
+    assert left.value.code == 2 and "'masked-bandits[parquet]'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -66,11 +66,12 @@ def test_shares_of_work_and_rewards(script: pytest.MonkeyPatch, tmp_path: Path, 
 
 
 def test_costly_steps_on_one_core_and_on_two(script: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    call(script, "--quick", "--fig", "6a", "6c", "--out", "out")
+    call(script, "--quick", "--fig", "6a", "6c", "115s", "--out", "out")
     table = rows(tmp_path / "out/linucb-6a.csv")
     parts = ["estimate", "indices", "fresh r^n", "decryptions", "the rest"]
     assert [(row["cores"], row["part"]) for row in table] == [(cores, part) for cores in "12" for part in parts]
     assert all(float(row["seconds"]) > 0 for row in table)
+    assert [row["part"] for row in rows(tmp_path / "out/linucb-115s.csv")] == 2 * parts
     against = rows(tmp_path / "out/linucb-6c.csv")
     assert {(row["K"], row["d"]) for row in against} == {("10", "1"), ("20", "2")}
     assert {int(row["cores"]) for row in against} == {1, cores_here()[-1]}

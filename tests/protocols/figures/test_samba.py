@@ -14,7 +14,6 @@ pytest.importorskip("phe", reason="the extra 'paillier' is not installed")
 
 from bandits.samba import NAMES
 from protocols.figures import __main__ as figures
-from protocols.figures import making, units
 from protocols.figures.samba import FIGURE_SET, FIGURES, Mode, Size
 
 Output = pytest.CaptureFixture[str]
@@ -119,32 +118,3 @@ def test_other_figures_are_not_sambas(script: pytest.MonkeyPatch, capsys: Output
     with pytest.raises(SystemExit):
         figures.main()
     assert "ppcb are 1 to 8" in capsys.readouterr().err
-
-
-def test_all_is_every_figure_of_every_system(script: pytest.MonkeyPatch, tmp_path: Path, capsys: Output) -> None:
-    """Each with the folder of its data; what names one system's figures is refused."""
-    seen: list[tuple[str, str, str]] = []
-    script.setattr(making, "_make", lambda one, name, given: seen.append((one.name, name, str(given.data_dir))))
-    script.setattr(sys, "argv", ["script", "all", "--data-dir", "DIR"])
-    figures.main()
-    systems = {"ppcb": "DIR/mnist", "linucb": "DIR/movielens-100k", "samba": "DIR", "helba": "DIR"}
-    assert [(one, place) for one, _, place in dict.fromkeys((a, "", c) for a, _, c in seen)] == list(systems.items())
-    assert len(seen) == len({(one, name) for one, name, _ in seen}) == 10 + 6 + 4 + 5
-    assert "25 of 25, helba" in capsys.readouterr().err
-    for words, says in ((["--fig", "1"], "name a system with --fig"), ([], "--data-dir")):
-        script.setattr(sys, "argv", ["script", "all", *words])
-        with pytest.raises(SystemExit) as end:
-            figures.main()
-        assert end.value.code == 2 and says in capsys.readouterr().err
-
-
-def test_what_is_left_is_told_by_the_work_of_what_was_made(
-    capsys: Output, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    clock = iter([0.0, 0.0, 60.0, 60.0, 120.0, 120.0, 1320.0])
-    monkeypatch.setattr(units.time, "monotonic", lambda: next(clock))
-    monkeypatch.setattr(units, "fingerprint", lambda _: "of this test")
-    work = [units.Unit(name, list, (), weight=weight) for name, weight in (("a", 1.0), ("b", 1.0), ("c", 20.0))]
-    units.collect(work, tmp_path, jobs=1, command=[])
-    said = capsys.readouterr().err.splitlines()
-    assert said == ["1 of 3: a, 60 s; about 21 min to go", "2 of 3: b, 60 s; about 20 min to go", "3 of 3: c, 1200 s"]

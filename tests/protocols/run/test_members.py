@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import re
 import shutil
+import urllib.request
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -28,6 +31,7 @@ from protocols.run.member_process import prepared
 from protocols.run.program import party_name
 
 from ...parties.members import identity
+from ...parties.processes import free_port
 from ...parties.threads import side_by_side
 from ..machines import Machines, World, good
 
@@ -41,12 +45,13 @@ def bandit(parties: int) -> Bandit:
     )
 
 
-def session(folder: Path, parties: int = 2, **changed: Any) -> Machines:
-    """Owners with their features."""
+def session(folder: Path, parties: int = 2, *, named: bool = False, **changed: Any) -> Machines:
+    """Owners with their features; named: rows have ids."""
     blocks = split(bandit(parties).world.contexts, parties)
     data = {party_name(party): block.reshape(STEPS, -1) for party, block in blocks.items()}
     options = {"steps": STEPS, "arms": ARMS, "dim": DIM, "eps": 0.2, **changed}
-    return Machines(folder, PPCB(), options, parties, data=data)
+    ids = {role: [f"patient-{4711 + at}" for at in range(STEPS)] for role in data if named}
+    return Machines(folder, PPCB(), options, parties, data=data, ids=ids)
 
 
 def paying(parties: int) -> World:
@@ -83,6 +88,49 @@ def test_the_same_arms_and_ledger_as_launched(
         ).exists()
 
 
+def test_no_value_of_a_user_is_in_logs_or_metrics(tmp_path: Path) -> None:
+    """Rows with ids, watched in the middle of a run: what is said and shown has counts alone."""
+    machines, port, shown = session(tmp_path, named=True), free_port(), list[str]()
+    machines.logged = io.StringIO()
+    path = machines.files["party 0"]
+    path.write_text(path.read_text().replace("[own]", f'[watch]\nlisten = "127.0.0.1:{port}"\n[own]'))
+    machines.dealt()
+    pays = paying(2)
+
+    def looked_at(said: dict[str, Any]) -> dict[str, Any]:
+        if said["decision"] == STEPS - 2:
+            for page in ("metrics", "healthz"):
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}/{page}", timeout=20) as answer:
+                    shown.append(answer.read().decode())
+        return {**pays(said), "values": [0.731 * value for value in pays(said)["values"]]}
+
+    good(machines.play(worlds=[(PULLER, PAYER, looked_at)]))
+    logs = machines.logged.getvalue()
+    assert all({"time", "level", "role", "session", "message"} == json.loads(line).keys() for line in logs.splitlines())
+    rounds = re.search(r'^masked_rounds_total{role="party 0".*} (\d+)$', shown[0], re.M)
+    assert rounds and int(rounds[1]) >= 12 * (STEPS - 2) and json.loads(shown[1])["state"] == "running"
+    left = re.search(r"^masked_material_steps{.*} (\d+)$", shown[0], re.M)
+    assert left and int(left[1]) == 1 and "masked_material_hours" in shown[0]
+    everything = logs + "".join(shown)
+    features = np.concatenate([rows.reshape(-1) for rows in machines.data.values()])
+    planted = ["patient", "0.731", *(repr(value)[:8] for value in np.abs(features).tolist())]
+    assert not [value for value in planted if value in everything]
+
+
+def test_rows_of_other_ids_are_refused_before_the_first_decision(tmp_path: Path) -> None:
+    machines = session(tmp_path, named=True)
+    machines.dealt()
+    file = machines.home("party 1") / "data.csv"
+    file.write_text(file.read_text().replace("patient-4713", "patient-1"))
+    first, second, puller, _ = machines.play()
+    assert "party 1 lacks the ids of rows 2, and has 1 that are not here" in str(first.error)
+    assert "party 0 lacks the ids of rows 2, and has 1 that are not here" in str(second.error)
+    assert isinstance(puller.error, PeerLost) and "stopped with ConfigError" in str(puller.error)
+    file.write_text(file.read_text().replace("patient-4712", "patient-1"))
+    with pytest.raises(ConfigError, match=r"data: rows 1 and 2 are of the same id: leave one of them"):
+        machines.playing("party 1")()
+
+
 def test_a_diagnosis_measures_every_link_and_leaves_the_run_to_come(tmp_path: Path) -> None:
     machines = session(tmp_path)
     machines.dealt()
@@ -98,6 +146,28 @@ def test_a_diagnosis_measures_every_link_and_leaves_the_run_to_come(tmp_path: Pa
         assert all(each.seconds > 0 and each.bytes_per_second > 0 and "clock" in each.what for each in links)
         assert {each.of for each in found} >= {role} and prediction["rounds"] == 12
     assert not (tmp_path / "party-0/out").exists()
+
+
+def test_a_role_that_is_missing_is_a_row_and_the_others_are_measured(tmp_path: Path) -> None:
+    machines = session(tmp_path)
+    machines.dealt()
+    given = {role: prepared(load(machines.files[role]), PPCB()) for role in ("party 0", "party 1", PULLER)}
+    slept: list[float] = []
+    calls = [(lambda each=each: diagnosed(each, wait=6.0, idle=90.0, sleep=slept.append)) for each in given.values()]
+    outcomes = side_by_side(*calls)
+    for role, outcome in zip(given, outcomes):
+        assert outcome.error is None, outcome.error
+        found, prediction = outcome.value
+        rows = {each.of: each for each in found}
+        others = [other for other in given if other != role]
+        assert all(rows[f"link to {other}"].verdict == "PASS" for other in others)
+        assert all("lasted 90 s without keep-alive" in rows[f"idle link to {other}"].what for other in others)
+        if role == PULLER:
+            assert not [each for each in found if each.verdict == "FAIL"]
+        else:
+            assert [(each.verdict, each.of) for each in found if "missing" in each.what] == [("FAIL", PAYER)]
+        assert prediction["seconds"] > prediction["seconds_on_links"] > 0 and prediction["client_hops"] == 2
+    assert slept == [90.0] * 3
 
 
 def test_a_difference_of_options_is_named_to_both(tmp_path: Path) -> None:

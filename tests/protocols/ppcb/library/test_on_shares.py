@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -47,6 +49,27 @@ def test_on_shares_as_in_the_clear(owners: tuple[int, ...], more: dict[str, obje
     assert [(entry.role, entry.what, entry.count) for entry in found.ledger] == [
         ("everyone", "estimate by IPS, SNIPS, DR", 3), ("everyone", "its variance", 3),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("parties", [2, 3, 5])
+def test_rounds_are_those_of_batches_and_of_the_end(parties: int) -> None:
+    for rows, batches, steps, coarser in ((30, 1, 10, 0), (260, 2, 10, 0), (30, 1, 2500, 1)):
+        given = log(rows).log
+        small = RecordedLog(given.contexts / 500, given.arms, given.rewards, given.propensities)
+        owners = [4, *[0] * (parties - 1)]
+        bandit = PrivateContextualBandit(ARMS, 4, parties=parties, owners=owners, steps=steps, seed=1)
+        estimate_offline(bandit, small, floor=2.0**-5)
+        assert (check(bandit.settings, Declared(rows, 2.0**-5)) < 20) == coarser
+        assert bandit.cost.rounds == 10 * batches + 28 + coarser and bandit.cost.client_hops == 3 * batches
+
+
+def test_rewards_that_hardly_come_are_not_nothing_for_sure() -> None:
+    given = log(300)
+    never = replace(given, log=replace(given.log, rewards=np.eye(300)[200]))
+    found = {each.estimator: each for each in evaluate_log(never, owners=(2, 2)).findings if each.policy == PRIVATE}
+    for name in ("ips", "snips"):
+        estimate, doubts = found[name].estimate, found[name].doubts
+        assert estimate.high > 1 / 150 and any("too short" in doubt for doubt in doubts)
 
 
 def test_weights_that_are_none_give_no_ratio() -> None:
