@@ -62,11 +62,12 @@ def _drawn(_: str) -> bytes:
 
 
 def prepared(
-    config: Config, system: System, fresh: Fresh = _drawn, *, say: Callable[[str], None] = say
+    config: Config, system: System, fresh: Fresh = _drawn, *, say: Callable[[str], None] = say, links: bool = False
 ) -> Prepared:  # fmt: skip
     """All that can be wrong on this machine is found before anybody is called, and said at once.
 
-    fresh: draws this role's own coins.  say: told what whoever watches should know.
+    fresh: draws this role's own coins.  say: told what whoever watches should know.  links: nothing is played, so data,
+    material and folders may still be missing.
     """
     wrong: list[str] = []
     noted = partial(_noted, wrong)
@@ -76,18 +77,20 @@ def prepared(
         if config.role not in apart.names:
             raise ConfigError(f"there is no role {config.role!r} in {apart.name}: there are {', '.join(apart.names)}")
     if apart is not None and config.role in apart.names:
-        with noted("data"):
-            own, rows = _own(config, apart, fresh)
         with noted(""):
             member = _member(config, apart, wrong, say)
+    if apart is not None and config.role in apart.names and not links:
+        with noted("data"):
+            own, rows = _own(config, apart, fresh)
         with noted("material.store"):
             apart.check(config)
     calls: dict[str, Call] = {}
     for name, where in (("tell", config.tell), ("hear", config.hear)):
         with noted("world"):
             calls |= {name: found(where, config.home)} if where else {}
-    with noted("output.folder"):
-        _check_free(config.folder)
+    if not links:
+        with noted("output.folder"):
+            _check_free(config.folder)
     if wrong or apart is None or member is None:
         raise ConfigError(f"{config.path} does not fit:" + "".join(f"\n  {line}" for line in wrong))
     return Prepared(config, apart, member, own, fresh, calls.get("tell"), calls.get("hear"), rows, say)

@@ -135,7 +135,8 @@ def test_a_diagnosis_measures_every_link_and_leaves_the_run_to_come(tmp_path: Pa
     machines = session(tmp_path)
     machines.dealt()
     roles = list(machines.files)
-    given = [prepared(load(path), PPCB()) for path in machines.files.values()]
+    (machines.home("party 1") / "data.npy").unlink()
+    given = [prepared(load(path), PPCB(), links=True) for path in machines.files.values()]
     outcomes = side_by_side(*((lambda each=each: diagnosed(each)) for each in given))
     for role, outcome in zip(roles, outcomes):
         assert outcome.error is None, outcome.error
