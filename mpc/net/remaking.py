@@ -145,7 +145,6 @@ class Keeper(threading.Thread):
         except OSError:
             return False
         if not link.install(greeting.sock, said.received):
-            link.end(f"the link to {who} cannot go on where it was")
-            return False
+            return False  # a call of before, whose connection is gone: there will be another
         self._log(f"the link to {who} is made again")
         return True
