@@ -34,11 +34,11 @@ def test_features_of_an_encrypted_network_go_into_the_bandit(parties: int, tmp_p
     command = [
         crypten_python(), "-m", "torch.distributed.run", "--master-addr", "127.0.0.1", "--master-port", free_port(),
         "--nproc-per-node", str(parties + 2), str(ROOT / "examples" / "neural_linear.py"), "run", *problem,
-        "--material", "material", "--out", "run", "--json",
+        "--material", "material", "--out", "run", "--json", "--timeout", "280",
     ]  # fmt: skip
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "TMPDIR": str(tmp_path)}
     done = subprocess.run(
-        command, capture_output=True, text=True, timeout=300, cwd=tmp_path, env=environment, check=False
+        command, capture_output=True, text=True, timeout=500, cwd=tmp_path, env=environment, check=False
     )
     assert done.returncode == 0, done.stderr
     facts = json.loads(done.stdout)
