@@ -1,79 +1,253 @@
-"""Tables of text with a line of names, packed or not, and of numbers.  Knows files; no meaning of a column."""
+"""Tables with named columns: CSV of any usual kind, and numbers out of text.  Knows files; no meaning of a column.
+
+What separates columns, how text is encoded, whether it is packed and whether a comma is a decimal point is found out.
+Other kinds of files, and frames, stand in `tables`.
+"""
 
 from __future__ import annotations
 
 import csv
 import gzip
+import io
+import itertools
+import re
 import zipfile
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
+
+_DELIMITERS = (",", ";", "\t", "|", " ")  # of two that split a file equally well, the first is meant
+_SAMPLE = 50
+_GZIP = b"\x1f\x8b"
+_MARKS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
+_ROW_NAMES = ("", "Unnamed: 0", "__index_level_0__")  # R and pandas; pandas read back and saved again; pyarrow
+_MISSING = ("", "na", "n/a", "null", "none", "#n/a")
+_TRUTH = {"true": 1.0, "false": 0.0}
+_THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?")
+_COMMA = re.compile(r"[-+]?\d*,\d+([eE][-+]?\d+)?")
 
 
 class TableError(ValueError):
     """A file is missing or is no such table."""
 
 
-def read_table(path: Path) -> tuple[list[str], list[list[str]]]:
-    """Names and rows of a CSV, packed or not; every row as long as the names."""
+class Table(NamedTuple):
+    """columns: the values of each name.  notes: what was found out of the file, or left out, in words.
+
+    decimal: what stands before the decimals, "." or ","; "?" where a comma may as well end the thousands.
+    """
+
+    columns: dict[str, Any]
+    notes: tuple[str, ...] = ()
+    decimal: str = "."
+
+    @property
+    def names(self) -> list[str]:
+        return list(self.columns)
+
+    def column(self, name: str) -> Any:
+        """TableError with the names that there are."""
+        if name not in self.columns:
+            raise TableError(f"it has no column {name!r}: it has {_listed(self.names)}")
+        return self.columns[name]
+
+    def numbers(self, name: str) -> np.ndarray:
+        """A column as numbers: with decimals, or true and false."""
+        return numbers(self.column(name), name, decimal=self.decimal)
+
+
+def read_table(path: Path, *, most: int | None = None) -> Table:
+    """Columns of a CSV, packed or not.  most: only so many rows from the first on."""
+    notes: list[str] = []
+    lines = list(io.StringIO(decoded(unpacked(path), path, notes), newline=""))
+    hint = re.fullmatch(r'"?sep=(.)"?', lines[0].strip()) if lines else None  # Excel's own
+    if hint:
+        lines = lines[1:]
+    delimiter = hint[1] if hint else _delimiter(lines)
+    if delimiter != ",":
+        notes.append(f"columns end at {'a tab' if delimiter == chr(9) else repr(delimiter)}")
     try:
-        with gzip.open(path, "rt", newline="") if path.suffix == ".gz" else path.open(newline="") as file:
-            lines = [line for line in csv.reader(file) if line]
-    except (OSError, EOFError, UnicodeDecodeError, csv.Error) as error:
+        reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
+        rows = list(itertools.islice(filter(None, reader), None if most is None else most + 1))
+    except csv.Error as error:
         raise TableError(f"{path.name} is damaged or no text: fetch it again") from error
-    if len(lines) < 2:
+    if len(rows) < 2:
         raise TableError(f"{path.name} has no rows: a line of names and at least one of values are wanted")
-    names, rows = [name.strip() for name in lines[0]], lines[1:]
-    if len(set(names)) < len(names):
-        raise TableError(f"{path.name} names a column twice: each once is wanted")
+    names = [name.strip() for name in rows.pop(0)]
+    if all(len(row) == len(names) + 1 for row in rows):  # as R writes row names, without a name of theirs
+        names = ["", *names]
     for number, row in enumerate(rows):
         if len(row) != len(names):
             raise TableError(f"row {number} has {len(row)} values for {len(names)} columns")
-    return names, rows
+    columns = list(zip(names, zip(*rows), strict=True))
+    while len(columns) > 1 and not columns[-1][0] and not any(columns[-1][1]):  # a line that ends with a delimiter
+        columns.pop()
+    if len({name for name, _ in columns}) < len(columns):
+        raise TableError(f"{path.name} names a column twice: each once is wanted")
+    decimal = _decimal(rows[:_SAMPLE], delimiter)
+    if decimal == ",":
+        notes.append("a comma stands before the decimals")
+    return without_row_names(Table(dict(columns), tuple(notes), decimal))
 
 
-def numbers(texts: Sequence[str], name: str) -> np.ndarray:
+def without_row_names(table: Table) -> Table:
+    """A first column that only numbers the rows is left out, with a word."""
+    first = next(iter(table.columns), "x")
+    if first not in _ROW_NAMES or len(table.columns) < 2:
+        return table
+    kept = {name: values for name, values in table.columns.items() if name != first}
+    what = f"column {first!r}" if first else "a first column without a name"
+    return table._replace(columns=kept, notes=(*table.notes, f"{what} is left out: it holds row names"))
+
+
+def unpacked(path: Path) -> bytes:
+    """What a file holds, whether packed by gzip or not."""
+    try:
+        raw = path.read_bytes()
+        if raw.startswith(_GZIP) or path.suffix == ".gz":
+            return gzip.decompress(raw)
+    except (OSError, EOFError, zlib.error) as error:
+        raise TableError(f"{path.name} is damaged or no text: fetch it again") from error
+    return raw
+
+
+def numbers(texts: Sequence[Any], name: str, *, decimal: str = ".") -> np.ndarray:
     """A column as numbers."""
-    values = np.empty(len(texts))
-    for row, text in enumerate(texts):
+    if isinstance(texts, np.ndarray) and texts.dtype.kind in "biuf":
+        return texts.astype(np.float64)
+    if decimal == ".":
         try:
-            values[row] = float(text)
-        except ValueError as error:
-            raise TableError(f"{name} of row {row} is no number: {text[:20]!r}") from error
-    return values
+            return np.array([float(text) for text in texts])
+        except (TypeError, ValueError):
+            pass  # one by one, to say which
+    return np.array([_number(value, row, name, decimal) for row, value in enumerate(texts)])
+
+
+def _number(value: Any, row: int, name: str, decimal: str) -> float:
+    text = "" if value is None else str(value).strip()
+    if text.lower() in _MISSING:
+        raise TableError(f"{name} of row {row} is missing: fill it in, or drop the row")
+    if text.lower() in _TRUTH:
+        return _TRUTH[text.lower()]
+    if (decimal == "," and "." in text) or (decimal == "?" and "," in text):
+        raise TableError(f"{name} of row {row} is {text[:20]!r}, with or without thousands: write it without them")
+    try:
+        return float(text.replace(",", ".") if _COMMA.fullmatch(text) else text)
+    except ValueError as error:
+        raise TableError(f"{name} of row {row} is no number: {text[:20]!r}") from error
 
 
 def read_columns(path: Path, columns: Sequence[str] = ()) -> np.ndarray:
-    """(rows, columns) of numbers: from CSV those of these names, in their order, or all; from NPY all.
+    """(rows, columns) of numbers; see `read_rows`."""
+    return read_rows(path, columns)[0]
 
+
+def read_rows(path: Path, columns: Sequence[str] = (), *, by: str = "") -> tuple[np.ndarray, list[str] | None]:
+    """(rows, columns) of numbers, and each row's id as text.
+
+    Columns are those of these names, in their order, or all but the ids: of a CSV, or of an NPY whose fields have
+    names.  by: the column of the ids; None is given for them where none is named.
     TableError for what is not there or is no finite number.
     """
     if not path.is_file():
         raise TableError(f"there is no file {path}: give a .csv, .csv.gz or .npy")
     if path.suffix == ".npy":
-        values = _from_npy(path, columns)
+        values, ids = _from_npy(path, columns, by)
     elif path.name.endswith((".csv", ".csv.gz")):
-        names, rows = read_table(path)
-        if missing := [name for name in columns if name not in names]:
-            raise TableError(f"{path} has no column {missing[0]!r}: it has {', '.join(names)}")
-        texts = dict(zip(names, zip(*rows), strict=True))
-        values = np.stack([numbers(texts[name], name) for name in columns or names], axis=1)
+        table = read_table(path)
+        wanted = _chosen(path, table.names, columns, by)
+        values = np.stack([table.numbers(name) for name in wanted], axis=1)
+        ids = list(table.columns[by]) if by else None
     else:
         raise TableError(f"{path}: its name ends in none of .csv, .csv.gz and .npy")
     if not np.isfinite(values).all():
         row = int(np.nonzero(~np.isfinite(values).all(axis=1))[0][0])
         raise TableError(f"row {row} of {path} holds NaN or infinite values: clean them or drop the row")
-    return values.astype(np.float64)
+    return values.astype(np.float64), ids
 
 
-def _from_npy(path: Path, columns: Sequence[str]) -> np.ndarray:
-    if columns:
-        raise TableError(f"{path}: the columns of an .npy have no names: leave them out, and give those alone")
+def _chosen(path: Path, names: Sequence[str], columns: Sequence[str], by: str) -> list[str]:
+    """The columns that are numbers."""
+    if missing := [name for name in (*columns, *([by] if by else [])) if name not in names]:
+        raise TableError(f"{path} has no column {missing[0]!r}: it has {', '.join(names)}")
+    if by in columns:
+        raise TableError(f"{path}: {by!r} is the column of ids, and no number: leave it out of the columns")
+    if not (wanted := list(columns) or [name for name in names if name != by]):
+        raise TableError(f"{path} has no column but its ids: columns of numbers are wanted")
+    return wanted
+
+
+def _from_npy(path: Path, columns: Sequence[str], by: str) -> tuple[np.ndarray, list[str] | None]:
     try:
         values = np.load(path, allow_pickle=False)
     except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
         raise TableError(f"{path}: it is damaged or no array: write it with numpy.save") from error
+    if isinstance(values, np.ndarray) and values.dtype.names is not None and values.ndim == 1:
+        wanted = _chosen(path, values.dtype.names, columns, by)
+        if odd := [name for name in wanted if values[name].dtype.kind not in "iufb" or values[name].ndim != 1]:
+            raise TableError(f"{path}: the field {odd[0]!r} holds no numbers, one for each row: name others")
+        ids = [str(each) for each in values[by].tolist()] if by else None
+        return np.stack([values[name].astype(np.float64) for name in wanted], axis=1), ids
+    if columns or by:
+        raise TableError(
+            f"{path}: the columns of this .npy have no names: save an array with named fields, or leave out the names"
+        )
     if not isinstance(values, np.ndarray) or values.ndim != 2 or values.dtype.kind not in "iufb":
         raise TableError(f"{path} holds no rows of numbers: two axes, the first of rows, are wanted")
-    return values
+    return values, None
+
+
+def decoded(raw: bytes, path: Path, notes: list[str]) -> str:
+    """Text in its own encoding; notes are added to."""
+    if raw.startswith(b"PK\x03\x04"):
+        raise TableError(f"{path.name} is a workbook or a zip archive: save it as CSV, or unpack it")
+    for mark, encoding in _MARKS:
+        if raw.startswith(mark):
+            notes.append(f"text in {encoding.removesuffix('-sig')}, with a byte order mark")
+            break
+    else:
+        encoding = "utf-8"
+    try:
+        text = raw.decode(encoding)
+    except UnicodeDecodeError as error:
+        text = raw.decode("cp1252", errors="replace")
+        if encoding != "utf-8" or "\0" in text:
+            raise TableError(f"{path.name} is damaged or no text: fetch it again") from error
+        notes.append("text in Windows-1252: it is not UTF-8")
+    if "\0" in text:
+        raise TableError(f"{path.name} is damaged or no text: fetch it again")
+    return text
+
+
+def _delimiter(lines: Sequence[str]) -> str:
+    """The one that splits the first lines into most columns, as many in each; else the names alone into most."""
+
+    def counts(delimiter: str) -> list[int]:
+        try:
+            split = csv.reader(lines[:_SAMPLE], delimiter=delimiter, skipinitialspace=True)
+            return [len(row) for row in split if row]
+        except csv.Error:
+            return []
+
+    def key(delimiter: str) -> tuple[bool, int]:
+        named, *others = counts(delimiter) or [0]
+        even = len(set(others)) <= 1 and (not others or others[0] - named in (0, 1))
+        return even and named > 1, named
+
+    return max(_DELIMITERS, key=key)
+
+
+def _decimal(rows: Sequence[Sequence[str]], delimiter: str) -> str:
+    """What stands before the decimals, judged by all values of some rows."""
+    found = [value.strip() for row in rows for value in row if _COMMA.fullmatch(value.strip())]
+    if not found:
+        return "."
+    return "?" if delimiter == "," and all(map(_THOUSANDS.fullmatch, found)) else ","
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:20])
+    return shown if len(names) <= 20 else f"{shown} and {len(names) - 20} more"

@@ -1,4 +1,5 @@
-"""Data sets as environments.  The door to scikit-learn; knows files and checksums.
+"""Data sets as environments.  The door to scikit-learn, loaded where it is used: it takes a second.  Knows files
+and checksums.
 
 Data lies where the user says (`data`), is a CSV of the user's, or is scikit-learn's embedded digits.
 
@@ -17,11 +18,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.cluster import KMeans
-from sklearn.datasets import load_digits
-from sklearn.decomposition import PCA
 
-from .csv_table import TableError, numbers, read_table
+from .csv_table import TableError, read_table
 from .environments import (
     DATA_SETS,
     Environment,
@@ -77,6 +75,8 @@ def load(
         raise DataError(
             f"{name} has {rows.values.shape[1]} dimensions and {len(rows.values)} rows: lower --dim or --arms"
         )
+    from sklearn.decomposition import PCA
+
     pca = PCA(dim, random_state=seed).fit(rows.values)
     contexts = unit_rows(pca.transform(rows.values))
     arms_of = _arms(name, task, rows, contexts, arms, seed)
@@ -104,12 +104,16 @@ def _arms(
         return lambda x, own: right_or_wrong(name, x, np.asarray(own.labels))
     if task is Task.CLASSES:
         raise DataError(f"{name} has no column 'label' with classes: add it, or say --task clusters")
+    from sklearn.cluster import KMeans
+
     centres = KMeans(arms, n_init=4, random_state=seed).fit(contexts).cluster_centers_
     return lambda x, _: gaussian_kernel(f"{name} by clusters", x, centres)
 
 
 def _rows(name: str) -> _Rows:
     if name == "digits":
+        from sklearn.datasets import load_digits
+
         digits = load_digits()
         return _Rows(digits.data / digits.data.max(), digits.target)
     if not name.endswith(_CSV):
@@ -123,23 +127,23 @@ def _rows(name: str) -> _Rows:
 
 
 def _from_csv(path: Path) -> _Rows:
-    names, lines = read_table(path)
-    columns = dict(zip(names, zip(*lines), strict=True))
+    table = read_table(path)
+    names, columns = table.names, table.columns
     paying = list(itertools.takewhile(names.__contains__, (f"reward{arm}" for arm in itertools.count())))
     features = [name for name in names if name != "label" and name not in paying]
     if not features:
         raise TableError("it has no column of features: name them as you like, but not 'label' or 'reward0'")
-    table = {name: numbers(columns[name], name) for name in (*features, *paying)}
-    for name, column in table.items():
+    found = {name: table.numbers(name) for name in (*features, *paying)}
+    for name, column in found.items():
         if not np.isfinite(column).all():
             raise TableError(f"{name} of row {int(np.argmin(np.isfinite(column)))} is NaN or infinite: clean it")
-    values = np.stack([table[name] for name in features], axis=1)
+    values = np.stack([found[name] for name in features], axis=1)
     values = values - values.mean(axis=0)
     spread = values.std(axis=0)
     return _Rows(
         values / np.where(spread > 0, spread, 1.0),
         np.array(columns["label"]) if "label" in columns else None,
-        np.stack([table[name] for name in paying], axis=1) if paying else None,
+        np.stack([found[name] for name in paying], axis=1) if paying else None,
     )
 
 

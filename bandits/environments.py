@@ -49,17 +49,23 @@ class Environment:
         rounds = -(-steps // len(self.contexts))
         rows = np.concatenate([rng.permutation(len(self.contexts)) for _ in range(rounds)])[:steps]
         if not self.drawn:
-            return Episode(self.contexts[rows], self.chances[rows])
+            return Episode(self.contexts[rows], self.chances[rows], self.chances[rows])
         paid = rng.random((steps, self.arms)) < self.chances[rows]
-        return Episode(self.contexts[rows], paid.astype(np.float64))
+        return Episode(self.contexts[rows], paid.astype(np.float64), self.chances[rows])
 
 
 @dataclass(frozen=True)
 class Episode:
-    """contexts: (steps, dim); outcomes: (steps, arms), what each arm would pay."""
+    """contexts: (steps, dim); outcomes: (steps, arms), what each arm would pay.  chances: the same on average."""
 
     contexts: np.ndarray
     outcomes: np.ndarray
+    chances: np.ndarray | None = None
+
+    @property
+    def means(self) -> np.ndarray:
+        """What each arm pays on average; where nobody knows, what it would pay."""
+        return self.outcomes if self.chances is None else self.chances
 
     def __len__(self) -> int:
         return len(self.contexts)

@@ -1,4 +1,4 @@
-"""Recorded logs: which arm somebody pulled on which context, and what it paid.  Knows files and estimators; numpy only.
+"""Recorded logs: which arm somebody pulled on which context, and what it paid.  Knows files and replay; numpy only.
 
 A policy is evaluated on a log by replay (Li, Chu, Langford and Wang, WSDM 2011): where it chooses the arm that was
 logged, the row counts and it learns from the reward; other rows are skipped.  If the log's arms were drawn uniformly,
@@ -14,11 +14,10 @@ import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
-from .csv_table import TableError, numbers, read_table
+from .csv_table import TableError, read_table
 from .linear import Choice, LinearBandit
 from .play import Record, gaps
 
@@ -74,35 +73,6 @@ class RecordedLog:
         part = slice(start, stop)
         given = None if self.propensities is None else self.propensities[part]
         return RecordedLog(self.contexts[part], self.arms[part], self.rewards[part], given)
-
-
-class Estimate(NamedTuple):
-    """A policy's average reward, and its standard error; not a number where too few rows count."""
-
-    value: float
-    error: float
-
-
-def replay_average(rewards: np.ndarray) -> Estimate:
-    """Of the rows that count."""
-    count = len(rewards)
-    error = float(rewards.std(ddof=1)) / count**0.5 if count > 1 else np.nan
-    return Estimate(float(rewards.mean()) if count else np.nan, error)
-
-
-def ips(rewards: np.ndarray, weights: np.ndarray) -> Estimate:
-    """Inverse propensity scoring over all rows: the mean of w r; a row that does not count has weight 0."""
-    return replay_average(weights * rewards)
-
-
-def snips(rewards: np.ndarray, weights: np.ndarray) -> Estimate:
-    """sum w r / sum w (Swaminathan and Joachims 2015); its error by the delta method."""
-    total = float(weights.sum())
-    if not total:
-        return Estimate(np.nan, np.nan)
-    value = float((weights * rewards).sum()) / total
-    error = float(np.sqrt((weights**2 * (rewards - value) ** 2).sum())) / total
-    return Estimate(value, error if np.count_nonzero(weights) > 1 else np.nan)
 
 
 def weights_of(log: RecordedLog, chosen: np.ndarray) -> np.ndarray:
@@ -191,16 +161,16 @@ def open_bandit(
 
 
 def _from_open_bandit(path: Path, position: int | None) -> RecordedLog:
-    names, rows = read_table(path)
+    table = read_table(path)
+    names, columns = table.names, table.columns
     features = sorted(name for name in names if name.startswith("user_feature_"))
     wanted = ("item_id", "position", "click", "propensity_score")
     if missing := [name for name in wanted if name not in names] or ([] if features else ["user_feature_0"]):
         raise LogError(f"{path} has no column {missing[0]!r}: is it a file of the Open Bandit data?")
-    columns = dict(zip(names, zip(*rows), strict=True))
     contexts = [np.unique(columns[name], return_inverse=True) for name in features]
     one_hots = [np.eye(len(codes))[place] for codes, place in contexts]
-    arms, shown, clicks, chances = (numbers(columns[name], name) for name in wanted)
-    keep = np.ones(len(rows), bool) if position is None else shown == position
+    arms, shown, clicks, chances = (table.numbers(name) for name in wanted)
+    keep = np.ones(len(arms), bool) if position is None else shown == position
     if not keep.any():
         raise LogError(f"no row of {path} has position {position}: positions are 1 to 3")
     values = np.concatenate(one_hots, axis=1)[keep] / np.sqrt(len(features))
@@ -231,14 +201,14 @@ def _from_npz(path: Path) -> RecordedLog:
 
 
 def _from_csv(path: Path) -> RecordedLog:
-    names, rows = read_table(path)
+    table = read_table(path)
+    names = table.names
     features = list(itertools.takewhile(names.__contains__, (f"x{i}" for i in itertools.count())))
     if missing := [name for name in (["x0"] if not features else []) + ["arm", "reward"] if name not in names]:
         raise LogError(f"it has no column {missing[0]!r}: x0, x1, ..., arm, reward and perhaps propensity are wanted")
     if extra := [name for name in names if name not in (*features, "arm", "reward", "propensity")]:
         raise LogError(f"column {extra[0]!r} is none of x0, x1, ... without a gap, arm, reward and propensity")
-    columns = dict(zip(names, zip(*rows), strict=True))
-    values = {name: numbers(columns[name], name) for name in names}
+    values = {name: table.numbers(name) for name in names}
     contexts = np.stack([values[name] for name in features], axis=1)
     return RecordedLog(contexts, _whole(values["arm"]), values["reward"], values.get("propensity"))
 

@@ -11,9 +11,10 @@ prg, pairs           where masks come from, and seeds that two parties share
 client               roles that do not compute
 ledger, meter, trail who learned what; what it cost; what all must have done alike
 interop              shares of other frameworks, as ours and back
-net                  transports; launch, children, lifeline, scratch: processes of this machine, and what they leave
+net                  transports; launch, children, nursery, lifeline, scratch: processes of this machine, how they are
+                     started, and what they leave
 cases                the operations as a table, for tests and measurements
-errors, files, tables
+errors, files, tables, extras
 """
 
 from .errors import ConfigError, Desync, MaskedError, OutOfMaterial, PeerLost, RangeError, StoreRefused

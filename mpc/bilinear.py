@@ -1,7 +1,8 @@
 """Maps that are linear in each of two operands: products of all kinds, on words.  Knows shapes; no share.
 
-Large integer matrix products go through torch, whose int64 kernels are an order of magnitude faster than numpy's; torch
-is loaded on the first of them, so that a party that never needs one starts in a fraction of a second.
+Large integer matrix products go through torch where it is installed: its int64 kernels are an order of magnitude faster
+than numpy's, for the same words.  It is loaded on the first of them, so that a party that never needs one starts in a
+fraction of a second.
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import NamedTuple
+from functools import cache, lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -92,21 +93,27 @@ class Bilinear:
 
 def _matmul(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     work = x.size * y.shape[-1] if y.ndim > 1 else x.size
-    if work < _TORCH_WORK:
+    if work < _TORCH_WORK or (torch := _torch()) is None:
         return np.matmul(x, y)
-    import torch
-
     left, right = (torch.from_numpy(np.ascontiguousarray(v).view(np.int64)) for v in (x, y))
     return torch.matmul(left, right).numpy().view(np.uint64)
 
 
 def _einsum(spec: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    if not _torch_wins(spec, x.shape, y.shape):
+    if not _torch_wins(spec, x.shape, y.shape) or (torch := _torch()) is None:
         return np.einsum(spec, x, y)
-    import torch
-
     operands = [torch.from_numpy(np.ascontiguousarray(v).view(np.int64)) for v in (x, y)]
     return torch.einsum(spec, *operands).contiguous().numpy().view(np.uint64)
+
+
+@cache
+def _torch() -> Any:
+    """torch, or None where it is not installed."""
+    try:
+        import torch
+    except ModuleNotFoundError:
+        return None
+    return torch
 
 
 @lru_cache(maxsize=1024)

@@ -20,6 +20,7 @@ from typing import IO
 
 from .errors import ConfigError, MaskedError, PeerLost, ProcessFailed
 from .lifeline import to_the_end
+from .nursery import start
 
 NOTE = "note: "
 _RECORD_BYTES = 1 << 15  # a pipe takes them at once
@@ -69,31 +70,38 @@ class Child:
         record: int,
         output: Callable[[str, str], None],
         speaking: threading.Lock,
+        load: Sequence[str] = (),
     ) -> None:
         self.node, self.name = node, name
         self._record = record
         self._speaking = speaking
+        (says, said_to), (complains, complained_to) = os.pipe(), os.pipe()
+        streams = [os.fdopen(end, errors="replace") for end in (says, complains)]
         try:
-            self.process = subprocess.Popen(
-                argv, env=dict(environment), pass_fds=keep, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True,
-            )  # fmt: skip
-        except OSError as error:
-            raise ConfigError(f"cannot start {name} as {argv[0]!r}: {error.strerror}") from error
+            self.process = start(argv, environment, keep=keep, stdout=said_to, stderr=complained_to, load=load)
+        except BaseException as error:
+            for stream in streams:
+                stream.close()
+            if isinstance(error, OSError):
+                raise ConfigError(f"cannot start {name} as {argv[0]!r}: {error.strerror}") from error
+            raise
+        finally:
+            os.close(said_to)
+            os.close(complained_to)
         self._said: list[str] = []
         self._left: Record | None = None
         self.ended_at: float | None = None
         self.broken: BaseException | None = None  # what the output callback raised
         self._readers = [
-            threading.Thread(target=self._read, args=(self.process.stdout, output), daemon=True),
-            threading.Thread(target=self._read, args=(self.process.stderr, self._remember), daemon=True),
+            threading.Thread(target=self._read, args=(stream, said), daemon=True)
+            for stream, said in zip(streams, (output, self._remember), strict=True)
         ]
         for reader in self._readers:
             reader.start()
 
-    def _read(self, stream: IO[str] | None, output: Callable[[str, str], None]) -> None:
-        with contextlib.closing(stream) if stream else contextlib.nullcontext():
-            for line in stream or ():
+    def _read(self, stream: IO[str], output: Callable[[str, str], None]) -> None:
+        with stream:
+            for line in stream:
                 if self.broken is None:
                     try:
                         with self._speaking:

@@ -158,6 +158,17 @@ class Cut:
         """
         return self._tables[0]
 
+    @cached_property
+    def selected_by(self) -> tuple[slice, ...]:
+        """The groups that have a part in each word of `selections`."""
+        starts = [int(start) for start in self._places[2][:, 0]]
+        ends = [*starts[1:], self.selections[0].shape[1]]
+        found = []
+        for table in self.selections:
+            busy = [place for place, (a, b) in enumerate(zip(starts, ends, strict=True)) if table[:, a:b].any()]
+            found.append(slice(busy[0], busy[-1] + 1))
+        return tuple(found)
+
     @property
     def coefficients(self) -> tuple[np.ndarray, ...]:
         """Each word of coefficients at each entry: the words of all groups add up, by XOR."""

@@ -246,7 +246,7 @@ class LookupMask(Correlation):
 class LineMask(Correlation):
     """r uniform in Z_2^k and, for each of 2^segments top parts of x + r, the line through the curve there.
 
-    The words are (height, slope) at `out_scale` fraction bits, the slope per unit in the last place of x.
+    The words are (height, slope) at `out_scale` fraction bits, the slope per 2^step units in the last place of x.
     Beyond `last` units from the curve's lower end the lines are flat: no argument lies there.
 
     From:  docs/protocol-book.md, Look-ups.
@@ -259,6 +259,7 @@ class LineMask(Correlation):
     bits: int
     segments: int
     last: int
+    step: int = 0
 
     def free(self) -> tuple[Field, ...]:
         return (Field("r", self.shape, self.bits),)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -96,6 +97,7 @@ class Table:
         return hash(self.digest)
 
 
+@lru_cache(maxsize=256)
 def indicator(value: int, bits: int) -> Table:
     """[x = value] on `bits`-bit x."""
     if not 0 <= value < 1 << bits:

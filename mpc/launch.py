@@ -17,11 +17,13 @@ from dataclasses import dataclass, field
 from .children import NOTE, Child, Record, stop, watch
 from .client import ClientLink
 from .errors import ConfigError, MaskedError
+from .heap import keep_freed_memory
 from .lifeline import end_with_launcher, hear_ctrl_c, lifeline
 from .net.joining import listen_in_kernel
 from .net.keys import Keys, keys_for
 from .net.tcp import Tcp, TcpClient
 from .net.transport import DEFAULT_TIMEOUT, Transport, check_timeout
+from .nursery import own_command
 from .scratch import scratch_folder
 
 __all__ = [
@@ -116,12 +118,6 @@ def join_as_client(timeout: float | None = None, *, clients: int = 0) -> ClientL
     )
 
 
-def own_command(module: str, *arguments: str) -> list[str]:
-    """What runs a module of this project in a process of its own; from Python 3.11 on, whatever the folder it is in."""
-    apart = ["-P"] if sys.version_info >= (3, 11) else []
-    return [sys.executable, *apart, "-m", module, *arguments]
-
-
 def launch(
     command: Sequence[str],
     parties: int,
@@ -137,6 +133,7 @@ def launch(
     limit: float | None = None,
     output: Callable[[str, str], None] | None = None,
     started: Callable[[list[int]], None] | None = None,
+    load: Sequence[str] = (),
 ) -> None:
     """Run `command` once for each party, and the commands of the clients, until all have ended.
 
@@ -147,6 +144,7 @@ def launch(
     failure ends all, and is raised once as `ProcessFailed`, in the words of that process.
     patient: names of those that may wait until all others have ended, as clients may.  linger: seconds that these have
     once all others have ended, and that the last one of the others has.  limit: seconds after which all are stopped.
+    load: modules of this project that they import, where `own_command` starts them.
     """
     if parties < 2:
         raise ConfigError(f"secret sharing needs at least 2 parties, not {parties}")
@@ -172,7 +170,8 @@ def launch(
             local["GLOO_SOCKET_IFNAME"] = "lo"
         for node, (name, argv) in enumerate(zip(called, commands, strict=True)):
             listener = listeners[node].fileno() if node < len(listeners) else -1
-            record, record_write = _pipe(open_)
+            record, record_write = os.pipe()
+            open_.callback(os.close, record)
             os.set_blocking(record, False)
             where = Place(
                 node, parties, transport, keys.get(node, Keys()), addresses, len(called) - parties, listener,
@@ -182,7 +181,10 @@ def launch(
             own = {**(own_environments or {}).get(node, {}), _PLACE: json.dumps(where.__dict__, default=Keys.as_json)}
             env = {**local, **os.environ, **(environment or {}), **tied, **own}
             heard = output or (_print_first if node == 0 else _drop)
-            children.append(Child(node, name, argv, env, keep=keep, record=record, output=heard, speaking=speaking))
+            with open(record_write, "wb"):  # the child's alone
+                children.append(
+                    Child(node, name, argv, env, keep=keep, record=record, output=heard, speaking=speaking, load=load)
+                )
         for sock in listeners:
             sock.close()
         if started is not None:
@@ -197,14 +199,6 @@ def _names(parties: Sequence[str] | None, count: int, clients: Sequence[str]) ->
     if len(names) != count + len(clients) or len(set(names)) < len(names):
         raise ConfigError(f"{count} parties and {len(clients)} clients need a name each, all distinct, not {names}")
     return names
-
-
-def _pipe(open_: contextlib.ExitStack) -> tuple[int, int]:
-    """The two ends of a pipe, which are closed with the launch."""
-    ends = os.pipe()
-    for end in ends:
-        open_.callback(os.close, end)
-    return ends
 
 
 def _print_first(_: str, line: str) -> None:
@@ -226,6 +220,7 @@ def party_main(main: Callable[[], None]) -> None:
     """Run a party's main function: a user's error is a record, one line on stderr and exit code 2, no traceback."""
     end_with_launcher()
     hear_ctrl_c()
+    keep_freed_memory()
     try:
         main()
     except MaskedError as error:

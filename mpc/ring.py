@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from .errors import RangeError
+from .extras import extra
 
 FRACTION_BITS = 20
 VALUE_BITS = 62  # |word| < 2^62 for every encoded value: what truncation needs
@@ -133,7 +134,8 @@ def decode(words: np.ndarray, scale: int) -> np.ndarray:
 
 def as_torch(values: np.ndarray) -> Any:
     """numpy to torch; a scalar becomes a tensor without axes."""
-    import torch
+    with extra("a result as a tensor"):
+        import torch
 
     return torch.from_numpy(np.array(values, ndmin=1)).reshape(values.shape)
 

@@ -8,7 +8,7 @@ before it, and coins can be dealt again under fresh masks.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NoReturn
 
 import numpy as np
@@ -17,7 +17,8 @@ from mpc.correlations import Correlation, Layout, layout
 from mpc.errors import ConfigError
 from mpc.prg import KEY_BYTES, Prg, Unshared, fresh_key
 
-from .dealing import dealt_words, over_rows
+from .batch import Batch, room
+from .dealing import correct, dealt_words
 
 _SEEDED = b"insecure-seeded:"
 
@@ -48,6 +49,7 @@ class TrustedDealer(Unshared):
             raise ConfigError(f"{parties} parties need {parties} keys, not {len(self.keys)}")
         self._own_key, self._coin_key = _given_or_fresh(own_key, "own_key"), _given_or_fresh(coin_key, "coin_key")
         self._first_coins = first_coins
+        self._batch: Batch | None = None
         self.enter(0)
 
     def enter(self, block: int) -> None:
@@ -69,13 +71,32 @@ class TrustedDealer(Unshared):
         with np.errstate(over="ignore"):
             clear = dealt_words(item, fields[:free], self._coins if item.coins else self._own)
             for part, value, shares in zip(place.dealt, clear, fields[free:], strict=True):
-                rest = over_rows(part, shares[1:])
-                shares[0] = value ^ rest if part.xor else value.astype(part.dtype, copy=False) - rest
+                correct(part, shares, value)
         return rows
 
-    def corrections(self, item: Correlation) -> np.ndarray:
-        """What party 0 is handed for the next item: `dealt_bytes` bytes."""
-        return self.make(item)[0, layout(item).free_bytes :]
+    def deal(self, items: Sequence[Correlation], blocks: range, steps: int = 1) -> np.ndarray:
+        """What party 0 is handed in these blocks of so many steps, which draw these items: (blocks, bytes).
+
+        The same bytes as item after item.
+        """
+        if self._batch is None or self._batch.items != tuple(items):
+            self._batch = Batch(items, self.parties)
+        batch = self._batch
+        batch.begin(len(blocks) * steps)
+        for block in blocks:
+            self.enter(block)
+            left = steps
+            while left:
+                left -= batch.expand(left, self._streams, self._own, self._coins)
+        return batch.handed().reshape(len(blocks), -1)
+
+    def lots(self, items: Sequence[Correlation], blocks: int, steps: int) -> Iterator[np.ndarray]:
+        """Each of the first blocks as `deal` has it; the first alone, so that nobody waits, then more at a time."""
+        most, done, size = max(1, room(items, self.parties) // steps), 0, 1
+        while done < blocks:
+            lot = range(done, min(blocks, done + size))
+            yield from self.deal(items, lot, steps)
+            done, size = lot.stop, min(most, 2 * size)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a dealer holds keys and is never pickled")

@@ -1,7 +1,8 @@
-"""What the dealt fields of each kind are, as functions of the free ones.  Knows clear values: it runs at a dealer only.
+"""What the dealt fields of each kind are.  Knows clear values: it runs at a dealer only.
 
-Every function takes the item, its free fields as rows (parties, *shape), and the dealer's own generator, and gives
-the clear words of the dealt fields.
+Most kinds are functions of their free fields alone.  Those are worked out for many items at once, `of_free`: rows are
+(parties, items, *shape), and the clear words of the dealt fields (items, *shape).  Kinds that take from the dealer's
+own generator as well are made one by one, in the order of the program: `dealt_words`, with rows (parties, *shape).
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ from functools import reduce, singledispatch
 import numpy as np
 
 from mpc import correlations as kinds
+from mpc.bilinear import AND
 from mpc.chunks import CHUNK, last_tables
 from mpc.errors import ConfigError, RangeError
 from mpc.ops.truncate import wrap_count
 from mpc.prg import Prg
 from mpc.ring import mask, narrow_mask, spread_bits
 
+_LINES = 1 << 12  # that are worked out at once
 _THERMOMETER = np.array([(2 << r) - 1 for r in range(1 << CHUNK)], np.uint16)
 
 Clear = tuple[np.ndarray, ...]
@@ -25,8 +28,19 @@ Rows = tuple[np.ndarray, ...]
 
 @singledispatch
 def dealt_words(item: kinds.Correlation, rows: Rows, prg: Prg) -> Clear:
-    """The clear dealt fields of an item."""
-    raise ConfigError(f"no dealer makes {type(item).__name__}: register it with dealt_words")
+    """The clear dealt fields of one item of any kind."""
+    return tuple([field[0] for field in of_free(item, tuple([row[:, None] for row in rows]))])
+
+
+@singledispatch
+def of_free(item: kinds.Correlation, rows: Rows) -> Clear:
+    """The clear dealt fields of many items, where the free ones decide them."""
+    raise ConfigError(f"no dealer makes {type(item).__name__}: register it with dealt_words or of_free")
+
+
+def is_drawn(item: kinds.Correlation) -> bool:
+    """Whether the dealer's own generator has a part in an item."""
+    return dealt_words.dispatch(type(item)) is not dealt_words.dispatch(kinds.Correlation)
 
 
 def joined(part: kinds.Field, rows: np.ndarray) -> np.ndarray:
@@ -40,56 +54,74 @@ def over_rows(part: kinds.Field, rows: np.ndarray) -> np.ndarray:
     return np.asarray(reduce(np.bitwise_xor if part.xor else np.add, rows))
 
 
+def correct(part: kinds.Field, shares: np.ndarray, value: np.ndarray) -> None:
+    """Make the first row such that all rows are a sharing of the value."""
+    rest = over_rows(part, shares[1:])
+    if part.xor:
+        np.bitwise_xor(value, rest, out=shares[0, ...])
+    else:
+        np.subtract(value.astype(part.dtype, copy=False), rest, out=shares[0, ...])
+
+
 def _clear(item: kinds.Correlation, rows: Rows) -> Clear:
     return tuple([joined(part, row) for part, row in zip(kinds.layout(item).free, rows, strict=True)])
 
 
-@dealt_words.register
-def _(item: kinds.ProductMask, rows: Rows, prg: Prg) -> Clear:
+@of_free.register
+def _(item: kinds.ProductMask, rows: Rows) -> Clear:
     a, b = _clear(item, rows)
-    return (item.op(a, b),)
+    return (item.op.hosted(a, b, x_hosted=True, y_hosted=True),)
 
 
-@dealt_words.register
-def _(item: kinds.SquareMask, rows: Rows, prg: Prg) -> Clear:
+@of_free.register
+def _(item: kinds.SquareMask, rows: Rows) -> Clear:
     (a,) = _clear(item, rows)
-    return (item.op(a, a),)
+    return (item.op.hosted(a, a, x_hosted=True, y_hosted=True),)
 
 
-@dealt_words.register
-def _(item: kinds.AndMask, rows: Rows, prg: Prg) -> Clear:
+@of_free.register
+def _(item: kinds.AndMask, rows: Rows) -> Clear:
     a, b = _clear(item, rows)
-    return (a & b,)
+    return (AND.hosted(a, b, x_hosted=True, y_hosted=True),)
 
 
-@dealt_words.register
-def _(item: kinds.TruncationMask, rows: Rows, prg: Prg) -> Clear:
+@of_free.register
+def _(item: kinds.TruncationMask, rows: Rows) -> Clear:
     (r,) = _clear(item, rows)
     return r >> np.uint64(item.bits), r >> np.uint64(63)
 
 
-@dealt_words.register
-def _(item: kinds.WrapMask, rows: Rows, prg: Prg) -> Clear:
+@of_free.register
+def _(item: kinds.WrapMask, rows: Rows) -> Clear:
     (r,) = _clear(item, rows)
     return wrap_count(rows[0]), r >> np.uint64(63)
 
 
-@dealt_words.register
-def _(item: kinds.LookupMask, rows: Rows, prg: Prg) -> Clear:
+@of_free.register
+def _(item: kinds.LookupMask, rows: Rows) -> Clear:
     (r,) = _clear(item, rows)
     entries = np.arange(1 << item.table.bits, dtype=np.uint64)
     at = (entries - r[..., None].astype(np.uint64)) & mask(item.table.bits)
     return (item.table.values[at.astype(np.intp)],)
 
 
-@dealt_words.register
-def _(item: kinds.LineMask, rows: Rows, prg: Prg) -> Clear:
+@of_free.register
+def _(item: kinds.LineMask, rows: Rows) -> Clear:
+    """A few elements at a time, or what each line of the arithmetic leaves would be fetched from memory by the next."""
+    (r,) = _clear(item, rows)
+    flat, few = r.reshape(-1), max(1, _LINES >> item.segments)
+    words = np.empty((flat.size, 1 << item.segments, 2), np.uint64)
+    for at in range(0, flat.size, few):
+        words[at : at + few] = _lines(item, flat[at : at + few])
+    return (words.reshape(*r.shape, *words.shape[1:]),)
+
+
+def _lines(item: kinds.LineMask, r: np.ndarray) -> np.ndarray:
     """The line of each piece: through both ends of the curve, moved half-way towards it in the middle.
 
     start = 2^(k-s) z_hi - r mod 2^k.  A piece that straddles the end of Z_2^k serves the lower end: it starts below 0
     and is fitted from 0 on.
     """
-    (r,) = _clear(item, rows)
     inside = item.bits - item.segments
     z_hi = np.arange(1 << item.segments, dtype=np.uint64) << np.uint64(inside)
     start = ((z_hi - r[..., None].astype(np.uint64)) & mask(item.bits)).astype(np.float64)
@@ -101,14 +133,14 @@ def _(item: kinds.LineMask, rows: Rows, prg: Prg) -> Clear:
     )
     slope = (f_right - f_left) / np.maximum(right - left, 1.0)
     height = f_left + slope * (start - left) + 0.5 * (f_middle - 0.5 * (f_left + f_right))
-    lines = np.stack([height, slope], axis=-1) * 2.0**item.out_scale
+    lines = np.stack([height, slope * 2.0**item.step], axis=-1) * 2.0**item.out_scale
     if not (np.abs(lines) < 2.0**62).all():
         raise RangeError(f"the lines of {type(item.curve).__name__} do not fit {item.out_scale} fraction bits")
-    return (np.rint(lines).astype(np.int64).view(np.uint64),)
+    return np.rint(lines).astype(np.int64).view(np.uint64)
 
 
-@dealt_words.register
-def _(item: kinds.SignTables, rows: Rows, prg: Prg) -> Clear:
+@of_free.register
+def _(item: kinds.SignTables, rows: Rows) -> Clear:
     r, masks = (part.reshape(-1) for part in _clear(item, rows))
     cut = item.cut
     chunks = _THERMOMETER.take(cut.split(r))
@@ -117,32 +149,36 @@ def _(item: kinds.SignTables, rows: Rows, prg: Prg) -> Clear:
     top = (r >> r.dtype.type(item.width - 1)).astype(np.intp)
     verdicts = (masks >> masks.dtype.type(cut.pair_bits)).astype(np.intp)
     last = cut.last.take(verdicts | top << cut.verdict_bits, axis=1)
-    parts = kinds.layout(item).dealt
-    return tuple([field.reshape(part.shape) for part, field in zip(parts, (chunks, *words, last), strict=True)])
+    return tuple([_of_items(item.shape, field) for field in (chunks, *words, last)])
 
 
-@dealt_words.register
-def _(item: kinds.SignStrings, rows: Rows, prg: Prg) -> Clear:
+@of_free.register
+def _(item: kinds.SignStrings, rows: Rows) -> Clear:
     r, masks = (part.reshape(-1) for part in _clear(item, rows))
-    cut, lead = item.cut, item.shape
+    cut, lead = item.cut, (-1, *item.shape)
     last = last_tables(len(cut.chunks), item.ring, masks, r >> r.dtype.type(item.width - 1))
-    return cut.strings(r).reshape(*lead, -1), last.reshape(*lead, -1)
+    return cut.strings(r).reshape(*lead, cut.string_bytes), last.reshape(*lead, cut.readings)
 
 
-@dealt_words.register
-def _(item: kinds.SignBits, rows: Rows, prg: Prg) -> Clear:
+def _of_items(shape: kinds.Shape, field: np.ndarray) -> np.ndarray:
+    """(..., items * elements) as (items, ..., *shape)."""
+    return np.moveaxis(field.reshape(*field.shape[:-1], -1, *shape), field.ndim - 1, 0)
+
+
+@of_free.register
+def _(item: kinds.SignBits, rows: Rows) -> Clear:
     (r,) = _clear(item, rows)
     r = r.astype(np.uint64)
     return spread_bits(r & mask(item.width - 1), item.low_bits), (r >> np.uint64(item.width - 1)).astype(np.uint8)
 
 
-@dealt_words.register
-def _(item: kinds.BitMask, rows: Rows, prg: Prg) -> Clear:
+@of_free.register
+def _(item: kinds.BitMask, rows: Rows) -> Clear:
     return _clear(item, rows)
 
 
-@dealt_words.register
-def _(item: kinds.SharedBits, rows: Rows, prg: Prg) -> Clear:
+@of_free.register
+def _(item: kinds.SharedBits, rows: Rows) -> Clear:
     (bits,) = _clear(item, rows)
     places = np.arange(item.width, dtype=np.uint64)
     return ((bits.astype(np.uint64)[..., None] >> places) & np.uint64(1),)

@@ -132,9 +132,8 @@ def _deal(
         write_new(home / "plan.json", plan.text().encode())
         write_new(home / "cursor", b"")
     with new_file(homes[0] / "corrections") as out:
-        for block in range(blocks):
-            dealer.enter(block)
-            data = b"".join(dealer.corrections(item).tobytes() for _ in range(size) for item in plan.items)
+        for block, made in enumerate(dealer.lots(plan.items, blocks, size)):
+            data = made.tobytes()
             out.write(data + _block_mac(dealer.keys[0], store_id, block, data))
             if progress is not None:
                 progress(block + 1, blocks)

@@ -24,7 +24,7 @@ from mpc.files import write_whole
 
 from .dealer import InProcessDealer
 
-_FORMAT = "masked-bandits plan 2"
+_FORMAT = "masked-bandits plan 3"
 
 
 class Recorder(InProcessDealer):

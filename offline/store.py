@@ -209,6 +209,11 @@ class StoreSource(Material):
         self.store.settle()
         self._agreed = True
 
+    @property
+    def steps_left(self) -> int:
+        """Whole steps that are left of the open block, and of those that are not claimed."""
+        return self.store.steps_left + (self._block_items - self._index) // len(self._items)
+
     def want(self, steps: int) -> None:
         """Refuse a run that would be longer than the material."""
         if self.store.steps_left < steps:

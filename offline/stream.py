@@ -89,9 +89,8 @@ def _deal(
     dealer: TrustedDealer,
 ) -> None:
     """Party 0's corrections."""
-    for block in range(blocks):
-        dealer.enter(block)
-        channel.send(b"".join(dealer.corrections(item).tobytes() for _ in range(block_steps) for item in plan.items))
+    for block, data in enumerate(dealer.lots(plan.items, blocks, block_steps)):
+        channel.send(data.tobytes())
         if progress is not None:
             progress(block + 1, blocks)
 

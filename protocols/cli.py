@@ -14,14 +14,17 @@ from importlib.metadata import version
 
 from .run.exits import exit_codes
 from .run.parser import Parser
+from .run.terminal import on_terminals
 
 COMMANDS = {
-    "demo": "demo", "run": "programs", "launch": "programs", "offline": "offline", "dealer": "dealer",
-    "privacy": "privacy", "attack": "attack", "keys": "keys", "config": "config", "party": "party", "doctor": "doctor",
+    "demo": "demo", "evaluate": "evaluate", "run": "programs", "launch": "programs", "offline": "offline",
+    "dealer": "dealer", "privacy": "privacy", "attack": "attack", "keys": "keys", "config": "config", "party": "party",
+    "doctor": "doctor",
 }  # fmt: skip
 """Each command, and the module in `commands` that serves it."""
 _EXAMPLES = """examples:
   masked demo                                         three parties in three processes, and what each learned
+  masked evaluate log.csv --context age,bp --action drug --reward cured --propensity p --owners 1,1
   masked run ppcb --steps 500 --plot runs/reward.png  the private contextual bandit on digits, and its reward curve
   masked run samba --policy ucb                       arms that belong to owners, on shares and in the clear
   masked run linucb-ds --budget 200                   a linear bandit that its owner outsources
@@ -42,8 +45,8 @@ _EXAMPLES = """examples:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command; a user's mistake is one line on stderr and exit code 2."""
-    with exit_codes():  # around the options as well: to make them all takes a moment
-        words = sys.argv[1:] if arguments is None else arguments
+    words = sys.argv[1:] if arguments is None else arguments
+    with on_terminals(plain="--json" in words), exit_codes():  # around the options too: to make all takes a moment
         options = _parser(words).parse_args(words)
         options.run(options)
 

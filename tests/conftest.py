@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, settings
 from scipy import stats
 
 from mpc import EVERYONE, Reveal, Session
+from mpc.extras import EXTRAS, installed
 from mpc.lifeline import hear_ctrl_c
 from mpc.prg import KEY_BYTES, Prg
 from offline import InsecureSeededDealer
@@ -31,6 +32,13 @@ if "PYTHONPYCACHEPREFIX" in os.environ:  # what is compiled has a place: hundred
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
 hear_ctrl_c()  # some tests press it; processes that they start hear it too
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """What needs an extra is skipped where that is not installed."""
+    for package in (name for mark in item.iter_markers("needs") for name in mark.args):
+        if not installed(package):
+            pytest.skip(f"the extra '{EXTRAS[package]}' is not installed")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-CONFIDENCE = 0.95
-_Z = 1.959964  # its normal quantile, two-sided
+from ..intervals import wilson
+
 _ROUNDING = 1e-9
 
 
@@ -42,8 +42,8 @@ def measure(members: np.ndarray, others: np.ndarray) -> Advantage:
         effect = max(1.0, float(differences.var(ddof=1)) / clusters / binomial)
     elif clusters > 1:  # no trial differs, so nothing is known of the effect: a cluster counts once
         effect = members.size / clusters
-    p_low, p_high = _wilson(p, members.size / effect)
-    q_low, q_high = _wilson(q, others.size / effect)
+    p_low, p_high = map(float, wilson(p, members.size / effect))
+    q_low, q_high = map(float, wilson(q, others.size / effect))
     lower = p - q - float(np.hypot(p - p_low, q_high - q))
     upper = p - q + float(np.hypot(p_high - p, q - q_low))
     return Advantage(p - q, lower, upper, tpr_at(members, others, 0.01), members.size, others.size)
@@ -61,9 +61,3 @@ def tpr_at(members: np.ndarray, others: np.ndarray, fpr: float) -> float:
         return 1.0
     part = (fpr - false[last]) / (false[last + 1] - false[last])
     return float(true[last] + part * (true[last + 1] - true[last]))
-
-
-def _wilson(share: float, trials: float) -> tuple[float, float]:
-    middle = (share + _Z**2 / (2.0 * trials)) / (1.0 + _Z**2 / trials)
-    spread = _Z * np.sqrt(share * (1.0 - share) / trials + _Z**2 / (4.0 * trials**2)) / (1.0 + _Z**2 / trials)
-    return float(max(0.0, middle - spread)), float(min(1.0, middle + spread))

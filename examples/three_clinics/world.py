@@ -26,8 +26,8 @@ def make(folder: Path, steps: int) -> None:
     for clinic, block in enumerate(np.split(episode.contexts, CLINICS, axis=1)):
         with (folder / f"party-{clinic}" / "features.csv").open("w", newline="") as file:
             rows = csv.writer(file)
-            rows.writerow(["age", "pressure", "marker"])
-            rows.writerows(block.tolist())
+            rows.writerow(["patient", "age", "pressure", "marker"])
+            rows.writerows([f"P{number:06}", *row] for number, row in enumerate(block.tolist()))
     np.save(folder / "world.npy", episode.outcomes)
 
 

@@ -8,4 +8,5 @@ keys             a key for each two nodes of one machine, and the proof that one
 certificates     a node's key and certificate between machines; hello: what two nodes say before their link is up
 probe            what a link can do, measured
 frames           what travels: headers, and the words of who leaves
+handing          messages and descriptors between a launcher and those it starts
 """

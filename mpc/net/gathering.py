@@ -91,19 +91,20 @@ class Calling:
                 wait = 0.0
 
     def answered(
-        self, beside: Callable[[], None] = lambda: None, enough: Callable[[], bool] = lambda: True
-    ) -> dict[int, socket.socket]:
+        self, beside: Callable[[], None] = lambda: None, enough: Callable[[], bool] = lambda: True, *,
+        some: bool = False,
+    ) -> dict[int, socket.socket]:  # fmt: skip
         """All connections; where several nodes do not answer in time, the first of them is named.
 
-        enough: whether nothing else is waited for.
+        enough: whether nothing else is waited for.  some: those who answer in time are enough.
         """
-        while self._left or not (self._missing or enough()):
+        while self._left or not ((self._missing and not some) or enough()):
             beside()
             self.check(wait=_LOOK)
             if not self._left:
                 time.sleep(_SOON)
         silent = {node: error for node, error in self._missing.items() if not isinstance(error, StillAwaits)}
-        if missing := silent or self._missing:
+        if (missing := silent or self._missing) and not some:
             raise missing[min(missing)]
         return self._found
 
@@ -150,6 +151,10 @@ class Door(Protocol):
     def gathered(self, found: Mapping[int, socket.socket]) -> bool:
         """Whether all know that all are there, so that nobody is to be met again.  found: those that were met."""
 
+    @property
+    def some(self) -> bool:
+        """Whether those who are there when time is over are enough."""
+
     def left(self, node: int, sock: socket.socket) -> bool:
         """Whether one that was met has left before all were there, and is to be met again."""
 
@@ -163,6 +168,7 @@ def meet_by(
 ) -> dict[int, socket.socket]:  # fmt: skip
     """Meet all, side by side.  to: calls, each of which gives a connection to one that is met."""
     found, calling = dict[int, socket.socket](), Calling(to)
+    more = deadline - time.monotonic()  # where some are enough, others may have begun so much later
 
     def look(met: Mapping[int, socket.socket]) -> bool:
         calling.look(door)
@@ -173,16 +179,16 @@ def meet_by(
         door.look()
 
     def together() -> bool:
-        if door.gathered({**found, **calling.found}):
+        if door.gathered({**found, **calling.found}) or (door.some and time.monotonic() > deadline + more):
             return True
-        if time.monotonic() > deadline:
+        if time.monotonic() > deadline and not door.some:
             raise door.overdue(set(), "")
         return False
 
     try:
         if own is not None:
             found |= taken(door, own, awaited, deadline, look)
-        return found | calling.answered(seen, together)
+        return found | calling.answered(seen, together, some=door.some)
     except BaseException:
         calling.give_up()
         for sock in found.values():
@@ -221,7 +227,7 @@ def let_in(
                 met.pop(caller).close()
                 missing.add(caller)
             if (left := deadline - time.monotonic()) <= 0:
-                if not missing and busy:
+                if door.some or (not missing and busy):
                     return
                 raise door.overdue(missing, turned_away)
             for greeting, caller in callers.proved(min(left, _LOOK)):

@@ -14,10 +14,9 @@ from datetime import timedelta
 from typing import Any
 
 import numpy as np
-import torch
-import torch.distributed as dist
 
 from ..errors import ConfigError, PeerLost, Told
+from ..extras import extra
 from .frames import (
     HEADER_BYTES,
     WORDS_LIMIT,
@@ -33,6 +32,10 @@ from .frames import (
     went_on,
 )
 from .transport import DEFAULT_TIMEOUT, Stamp, check_timeout
+
+with extra("gloo"):
+    import torch
+    import torch.distributed as dist
 
 _FAREWELL = 2.0  # seconds that a party which leaves waits for the others to hear it
 

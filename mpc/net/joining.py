@@ -199,6 +199,8 @@ class _ByKeys:
     def look(self) -> None:
         """Nothing is said of those who are missing before time is over."""
 
+    some = False
+
     def gathered(self, found: Mapping[int, socket.socket]) -> bool:
         """Who is welcome knows it."""
         return True

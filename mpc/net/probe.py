@@ -12,9 +12,10 @@ from __future__ import annotations
 import statistics
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 
+from ..errors import PeerLost
 from .mesh import Mesh
 from .transport import Stamp
 
@@ -35,15 +36,22 @@ class Link:
 
 
 def probe(
-    mesh: Mesh, nodes: int, *, seconds: Callable[[], float] = time.perf_counter, clock: Callable[[], float] = time.time
-) -> list[Link]:
-    """Measure this node's links to those it has met; all nodes do so at once."""
-    pairs = [(one, other) for one in range(mesh.parties) for other in range(one + 1, nodes)]
-    return [
-        _measured(mesh, other if mesh.node == one else one, mesh.node == one, number, seconds, clock)
-        for number, (one, other) in enumerate(pairs)
-        if mesh.node in (one, other)
-    ]
+    mesh: Mesh, pairs: Sequence[tuple[int, int]], met: Container[int], *,
+    seconds: Callable[[], float] = time.perf_counter, clock: Callable[[], float] = time.time,
+) -> dict[int, Link | PeerLost]:  # fmt: skip
+    """Measure this node's links, of all pairs that have one; all nodes do so at once.
+
+    met: whom this node has a link with; the others are passed over.  A link that ends meanwhile gives its error.
+    """
+    found: dict[int, Link | PeerLost] = {}
+    for number, (one, other) in enumerate(pairs):
+        peer = other if mesh.node == one else one
+        if mesh.node in (one, other) and peer in met:
+            try:
+                found[peer] = _measured(mesh, peer, mesh.node == one, number, seconds, clock)
+            except PeerLost as error:
+                found[peer] = error
+    return found
 
 
 def _measured(

@@ -29,7 +29,7 @@ from .frames import HEADER_BYTES, WORDS_LIMIT, Kind, Nodes, pack, unpack
 from .gathering import Greeting, exactly, meet_by
 from .hello import Hello, Public
 from .joining import Address
-from .mesh import ClientMesh, PartyMesh
+from .mesh import ClientMesh, Mesh, PartyMesh
 from .transport import DEFAULT_TIMEOUT, Stamp, check_timeout
 
 _VERSION = 1
@@ -37,11 +37,16 @@ _START = Stamp(0, bytes(8), "joining")
 _ATTEMPT = 20.0  # seconds that one call may take
 _PAUSE, _LONGEST_PAUSE = 0.05, 1.0  # between two calls
 _REMIND = 5.0  # seconds after which it is said again who is missing
-_IDLE, _PROBE, _PROBES = 60, 15, 4  # seconds: keep-alive, well below the four minutes after which routers forget a link
+KEEP_ALIVE = 60  # seconds, well below the four minutes after which routers forget a link
+_PROBE, _PROBES = 15, 4
 _REFUSED = 1000  # lines; of more that are refused nothing is said
 _QUEUE = 64  # callers that the kernel keeps
 
 Log = Callable[[str], None]
+Links = frozenset[tuple[int, int]]
+"""As (who calls, who is called)."""
+Met = Mapping[int, socket.socket]
+"""Connections to others, by node."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,7 @@ class Member:
     """A node of a session between machines, and all that it knows of the others.
 
     key_file, certificate_file: its own, in PEM.  peers: by number.  names: of all nodes.  public: what all must agree
-    on.  beside: links beyond those that parties need, as (who calls, who is called).
+    on.  beside: links beyond those that parties need.
     """
 
     node: int
@@ -69,19 +74,23 @@ class Member:
     key_file: Path = field(repr=False)
     peers: Mapping[int, Peer]
     public: Public = field(default_factory=dict, repr=False)
-    beside: frozenset[tuple[int, int]] = frozenset()
+    beside: Links = frozenset()
 
     @property
     def called(self) -> list[int]:
         """Whom it calls: all parties before it."""
-        before = {p for p in range(self.parties) if p < self.node}
-        return sorted(before | {called for caller, called in self.beside if caller == self.node})
+        return called_by(self.node, self.parties, self.beside)
 
     @property
     def awaited(self) -> list[int]:
         """Who calls it."""
-        behind = set() if self.node >= self.parties else {q for q in range(len(self.names)) if q > self.node}
-        return sorted(behind | {caller for caller, called in self.beside if called == self.node})
+        return calling(self.node, self.parties, len(self.names), self.beside)
+
+    @property
+    def linked(self) -> list[tuple[int, int]]:
+        """All links of the session, in one order that all nodes know."""
+        needed = {(one, other) for one in range(self.parties) for other in range(one + 1, len(self.names))}
+        return sorted(needed | {(min(link), max(link)) for link in self.beside})
 
     @property
     def computed_with(self) -> list[int]:
@@ -119,6 +128,17 @@ class Member:
         if side == ssl.PROTOCOL_TLS_SERVER:
             context.num_tickets = 0  # nobody comes back to a session of TLS
         return context
+
+
+def called_by(node: int, parties: int, beside: Links = frozenset()) -> list[int]:
+    """Whom a node calls: all parties before it, and who is named beside."""
+    return sorted({p for p in range(parties) if p < node} | {called for caller, called in beside if caller == node})
+
+
+def calling(node: int, parties: int, nodes: int, beside: Links = frozenset()) -> list[int]:
+    """Who calls a node."""
+    behind = {q for q in range(nodes) if q > node} if node < parties else set()
+    return sorted(behind | {caller for caller, called in beside if called == node})
 
 
 class TlsSocket(ssl.SSLSocket):
@@ -209,6 +229,17 @@ class TlsClient(ClientMesh):
         return cls(member.node, member.parties, peers, timeout, member.names, unread=_unread, stalled=log)
 
 
+def let_idle(links: Met) -> None:
+    """From here on nothing keeps a link alive that nobody uses."""
+    for sock in links.values():
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 0)
+
+
+def over(member: Member, links: Mapping[int, socket.socket], timeout: float, log: Log = lambda _: None) -> Mesh:
+    """All links alike, for messages outside any round."""
+    return Mesh(member.node, member.parties, dict(links), timeout, member.names, unread=_unread, stalled=log)
+
+
 def listen_on(host: str, port: int) -> socket.socket:
     """A listening socket at an address of this machine."""
     try:
@@ -224,32 +255,47 @@ def meet(
     log: Log = lambda _: None,
 ) -> dict[int, socket.socket]:  # fmt: skip
     """Connections to all that this node has links with.  listener: of one that is called; it is closed."""
+    check_timeout(timeout)
+    return _met(member, listener, timeout if starting is None else starting, log, some=False)[0]
+
+
+def meet_some(
+    member: Member, listener: socket.socket | None, seconds: float, log: Log = lambda _: None
+) -> tuple[dict[int, socket.socket], dict[int, str]]:
+    """Connections to those who are there in time, and why each other one is not."""
+    return _met(member, listener, seconds, log, some=True)
+
+
+def _met(
+    member: Member, listener: socket.socket | None, seconds: float, log: Log, *, some: bool
+) -> tuple[dict[int, socket.socket], dict[int, str]]:
     with listener or contextlib.nullcontext():
-        check_timeout(timeout)
         member.check()
-        seconds = timeout if starting is None else starting
         check_timeout(seconds)
-        door, deadline = _Door(member, seconds, log), time.monotonic() + seconds
+        door, deadline = _Door(member, seconds, log, some), time.monotonic() + seconds
         to = {other: partial(door.call, other, deadline) for other in member.called}
         try:
-            return meet_by(door, to, listener, member.awaited, deadline)
+            links = meet_by(door, to, listener, member.awaited, deadline)
         finally:
             door.over = True
+        for node in links.keys() & door.missing.keys():  # it waits for others still
+            links.pop(node).close()
+        return links, door.missing
 
 
 class _Door:
-    """One node's side of all its meetings.  over: nobody is called any more.
+    """One node's side of all its meetings.  over: nobody is called any more.  missing: who is, by number, and why.
 
     Who has met all says so to each, and the meeting is over when all have said it: until then whoever leaves is met
     again, and all wait for it.
     """
 
-    def __init__(self, member: Member, seconds: float, log: Log) -> None:
-        self.over = False
+    def __init__(self, member: Member, seconds: float, log: Log, some: bool = False) -> None:
+        self.over, self.some, self._until = False, some, time.monotonic() + seconds
         self._member, self._seconds, self._log = member, seconds, log
         self._nodes = Nodes(member.parties, member.names)
-        self._missing = dict.fromkeys(member.called, "does not answer yet")
-        self._missing |= dict.fromkeys(member.awaited, "has not called")
+        self.missing = dict.fromkeys(member.called, "does not answer yet")
+        self.missing |= dict.fromkeys(member.awaited, "has not called")
         self._of = {member.peers[other].certificate.fingerprint: other for other in member.awaited}
         self._lets_in = member.context(member.awaited, ssl.PROTOCOL_TLS_SERVER) if member.awaited else None
         self._calls = {other: member.context([other], ssl.PROTOCOL_TLS_CLIENT) for other in member.called}
@@ -267,11 +313,11 @@ class _Door:
                     raise TimeoutError
                 raw = socket.create_connection(address, timeout=min(left, _ATTEMPT))
                 sock = self._introduced(raw, other, min(deadline, time.monotonic() + _ATTEMPT))
-                self._missing.pop(other, None)
+                self.missing.pop(other, None)
                 return sock
             except OSError as error:
                 if left > 0:
-                    self._missing[other] = f"{address[0]}:{address[1]} {_reason(error)}"
+                    self.missing[other] = f"{address[0]}:{address[1]} {_reason(error)}"
                 if self.over or time.monotonic() + pause > deadline:
                     raise self.overdue({other}, "") from error
                 time.sleep(pause)
@@ -330,7 +376,7 @@ class _Door:
             return why
         if why := hello.disagreement(own, greeting.said, who):
             raise ConfigError(f"{why}: agree on one, and start again")
-        self._missing.pop(caller, None)
+        self.missing.pop(caller, None)
         return ""
 
     def refused(self, greeting: Greeting, why: Exception) -> None:
@@ -352,7 +398,8 @@ class _Door:
 
     def gathered(self, found: Mapping[int, socket.socket]) -> bool:
         """Whether all have met all, as far as each has said so to this node."""
-        if found.keys() != {*self._member.called, *self._member.awaited}:
+        over = self.some and time.monotonic() > self._until
+        if not over and found.keys() != {*self._member.called, *self._member.awaited}:
             return False
         for node, sock in found.items():
             if sock not in self._heard:
@@ -362,10 +409,10 @@ class _Door:
                     sock.sendall(pack(Kind.READY, self._member.node, _START, 0))
                 sock.setblocking(False)
             if not self._has_met_all(node, sock):
-                self._missing[node] = "is there, and waits for others"
-            elif node in self._missing:
-                del self._missing[node]
-        return not self._missing
+                self.missing[node] = "is there, and waits for others"
+            else:
+                self.missing.pop(node, None)
+        return not found.keys() & self.missing.keys()
 
     def _has_met_all(self, node: int, sock: socket.socket) -> bool:
         if (left := HEADER_BYTES - len(self._heard[sock])) == 0:
@@ -385,16 +432,16 @@ class _Door:
                 return False
         except OSError:
             pass
-        self._missing[node] = "was there, and left again"
+        self.missing[node] = "was there, and left again"
         return True
 
     def overdue(self, missing: set[int], turned_away: str) -> PeerLost:
         """All who are missing, and what is known of each."""
-        peer = min([*missing, *self._missing])
+        peer = min([*missing, *self.missing])
         return PeerLost(f"not all are there after {self._seconds:g} s: {self._list()}{turned_away}", peer=peer)
 
     def _list(self) -> str:
-        return ", ".join(f"{self._nodes.name(node)} ({why})" for node, why in sorted(self._missing.items()))
+        return ", ".join(f"{self._nodes.name(node)} ({why})" for node, why in sorted(self.missing.items()))
 
 
 class _Caller:
@@ -469,7 +516,7 @@ def _prepare(sock: socket.socket) -> None:
     """Small messages leave at once, and a link that is idle stays known on its way."""
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    options = {"TCP_KEEPIDLE": _IDLE, "TCP_KEEPINTVL": _PROBE, "TCP_KEEPCNT": _PROBES}
+    options = {"TCP_KEEPIDLE": KEEP_ALIVE, "TCP_KEEPINTVL": _PROBE, "TCP_KEEPCNT": _PROBES}
     for name, value in options.items():
         if hasattr(socket, name):
             sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)

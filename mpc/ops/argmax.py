@@ -200,11 +200,25 @@ def _all_pairs(session: Session, keys: Share, width: int, how: Compare) -> Round
     bits = max(1, (arms - 1).bit_length())
     ring = 8 if bits <= 8 else 16  # the look-up takes a rank mod 2^bits
     lost = yield from is_negative(session, keys[..., i] - keys[..., j], width=width, ring=ring, how=how)
-    beaten = np.zeros((*lost.words.shape[:-1], arms, arms), lost.words.dtype)
-    beaten[..., i, j] = lost.words
-    wins = beaten.sum(axis=-2, dtype=beaten.dtype) - beaten.sum(axis=-1, dtype=beaten.dtype)
-    wins = session.plus(wins, np.arange(arms - 1, -1, -1).astype(wins.dtype))
+    wins = session.plus(_wins(lost.words, arms), np.arange(arms - 1, -1, -1).astype(lost.words.dtype))
     return (yield from lookup(session, Share(session, wins, 0), indicator(arms - 1, bits)))
+
+
+def _wins(lost: np.ndarray, arms: int) -> np.ndarray:
+    """Of each arm, how many before it are behind it, less how many after it are ahead.  lost: key_i < key_j, i < j."""
+    i_starts, by_j, j_starts = _runs(arms)
+    wins = np.zeros((*lost.shape[:-1], arms), lost.dtype)
+    wins[..., 1:] = np.add.reduceat(lost.take(by_j, axis=-1), j_starts, axis=-1, dtype=lost.dtype)
+    wins[..., :-1] -= np.add.reduceat(lost, i_starts, axis=-1, dtype=lost.dtype)
+    return wins
+
+
+@lru_cache(maxsize=64)
+def _runs(arms: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Where the pairs of each i begin, the pairs in the order of their j, and where those of each j begin there."""
+    i, j = _pairs(arms)
+    by_j = np.argsort(j, kind="stable")
+    return np.searchsorted(i, np.arange(arms - 1)), by_j, np.searchsorted(j[by_j], np.arange(1, arms))
 
 
 @lru_cache(maxsize=64)

@@ -46,6 +46,7 @@ class Lines:
     segments: int
     out_scale: int
     last: int  # where the curve stops to matter, in units from `lower`: one piece behind the upper end
+    step: int = 0  # bits of the argument's place within a piece that are rounded off before a slope meets it
 
     @classmethod
     @lru_cache(maxsize=256)
@@ -76,12 +77,23 @@ class Lines:
             )
         return cls(curve, scale, bits, segments, min(scale + bits - segments, room), last)
 
+    def coarser(self, out_scale: int) -> Lines:
+        """Results of fewer fraction bits, for products that leave no room for more.
+
+        A slope of so few bits, times the whole width of a piece, would be off by much.  So it is dealt for 2^step
+        units, and meets the place within a piece rounded to these: with spare bits less, both errors are about
+        2^(spare / 2) units of x.
+        """
+        spare = self.out_scale - out_scale
+        return replace(self, out_scale=out_scale, step=min(spare // 2, self.bits - self.segments))
+
 
 def curve(session: Session, x: Share, lines: Lines) -> Rounds[Share]:
     """[f(x)], f cut into 2^s pieces, each replaced by a line.
 
         z = open(x - lower + r mod 2^k),  z = 2^(k-s) z_hi + z_lo
-        y = height[z_hi] + slope[z_hi] z_lo       dealt: the line through f at 2^(k-s) z_hi - r and one piece further
+        y = height[z_hi] + slope[z_hi] round(z_lo / 2^step)
+                                                  dealt: the line through f at 2^(k-s) z_hi - r and one piece further
 
     Given z_hi, x lies in one interval as wide as a piece, whose start only the dealer knows; so the pieces are
     shifted by a secret offset, and one opening is enough.  One piece of the 2^s is spare, so that the piece that
@@ -89,14 +101,17 @@ def curve(session: Session, x: Share, lines: Lines) -> Rounds[Share]:
 
     From:  docs/protocol-book.md, Look-ups.
     Needs: lower <= x <= upper; outside, x is taken mod 2^k from `lower`.
-    Error: |f''| h^2 / 16 with h = 2^(k-s) units of x, plus half a unit in the last place of x (more where large values
-           of f leave the slope fewer fraction bits than a piece is wide: 2^(k - s - 1 - out_scale)).
+    Error: |f''| h^2 / 16 with h = 2^(k-s) units of x, plus half a unit in the last place of x (more where the slope has
+           fewer fraction bits than a piece is wide: 2^(k - s - 1 - out_scale - step)); with a step |f'| 2^(step - 1)
+           units of x more.
     Cost:  1 round; |x| elements of Z_2^k per peer; 1 line mask, 16 |x| 2^s bytes for party 0.
     Opens: z, uniform in Z_2^k.
     """
     if x.scale != lines.scale:
         raise RangeError(f"lines for {lines.scale} fraction bits do not fit an argument with {x.scale}")
-    item = LineMask(x.shape, lines.curve, lines.scale, lines.out_scale, lines.bits, lines.segments, lines.last)
+    item = LineMask(
+        x.shape, lines.curve, lines.scale, lines.out_scale, lines.bits, lines.segments, lines.last, lines.step
+    )
     r, table = session.draw(item)
     offset = x - lines.curve.lower if lines.curve.lower else x
     z = yield Open(offset.wide().astype(r.dtype) + r, bits=lines.bits)
@@ -104,7 +119,10 @@ def curve(session: Session, x: Share, lines: Lines) -> Rounds[Share]:
     inside = np.uint64(lines.bits - lines.segments)
     at = (z >> inside).astype(np.intp)
     line = gather(table.reshape(*table.shape[:-2], -1), 2 * at[..., None] + _BOTH)
-    return Share(session, line[..., 0] + line[..., 1] * (z & mask(int(inside))), lines.out_scale)
+    within = z & mask(int(inside))
+    if lines.step:
+        within = (within + np.uint64(1 << lines.step - 1)) >> np.uint64(lines.step)
+    return Share(session, line[..., 0] + line[..., 1] * within, lines.out_scale)
 
 
 def gather(tables: np.ndarray, index: np.ndarray) -> np.ndarray:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum
-from functools import reduce
 
 import numpy as np
 
@@ -87,12 +86,11 @@ def sign_by_tables(session: Session, d: Share, *, width: int = 64, ring: int = 6
 def _parities(pairs: np.ndarray, held: Sequence[np.ndarray], cut: Cut) -> np.ndarray:
     """Each group's (equal, less), masked, from the bits of the words held (hosted, n) that the opened pairs select."""
     at = cut.entries(pairs)
-    parts = [
-        np.bitwise_count(table.take(at, axis=1) & words[:, None, None])
-        for words, table in zip(held, cut.selections, strict=True)
-    ]
-    odd = reduce(np.bitwise_xor, parts) & np.uint8(1)
-    return np.bitwise_or.reduce(odd << cut.verdict_shifts, axis=(1, 2))
+    counts = np.bitwise_count(cut.selections[0].take(at, axis=1) & held[0][:, None, None])  # masks: of all groups
+    for words, table, groups in zip(held[1:], cut.selections[1:], cut.selected_by[1:], strict=True):
+        counts[:, :, groups] += np.bitwise_count(table.take(at[groups], axis=1) & words[:, None, None])
+    counts &= np.uint8(1)
+    return np.bitwise_or.reduce(counts << cut.verdict_shifts, axis=(1, 2))
 
 
 def sign_by_strings(session: Session, d: Share, *, width: int = 64, ring: int = 64) -> Rounds[Share]:

@@ -19,8 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mpc.errors import DEALER
+from mpc.nursery import OFF, Forked
 
-from .faults_loaded import MARK, PLACE, REGISTER, Forked, Loaded, Request, forget, registered
+from .faults_loaded import MARK, PLACE, REGISTER, Loaded, forget, registered
 
 THE_DEALER = "the dealer"
 _POLL = 0.05
@@ -112,18 +113,16 @@ class Launched:
         environment = {**os.environ, MARK: mark, "TMPDIR": str(temporary)}
         self._process: Forked | subprocess.Popen[bytes]
         self._started = time.monotonic()
-        if loaded is not None:
-            said = [(scratch / name).absolute() for name in ("stdout", "stderr", "ended")]
-            for file in said[:2]:
-                file.touch()
-            self._process = loaded.launch(Request([str(self._blamed), *words], environment, *map(str, said)))
-            return
         plain = [*([] if words[0].endswith(".py") else ["-m", "protocols"]), *words]
         command = ["-m", "protocols.bench.faults_told", str(self._blamed), *words] if told else plain
         with (scratch / "stdout").open("wb") as out, (scratch / "stderr").open("wb") as err:
+            if loaded is not None:
+                words = [str(self._blamed), *words]
+                self._process = loaded.launch(words, environment, out.fileno(), err.fileno())
+                return
             self._process = subprocess.Popen(
-                [sys.executable, *command], env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
-                start_new_session=True,
+                [sys.executable, *command], env={**environment, OFF: "no"}, stdin=subprocess.DEVNULL, stdout=out,
+                stderr=err, start_new_session=True,
             )  # fmt: skip
 
     def __enter__(self) -> Launched:
@@ -146,7 +145,7 @@ class Launched:
     def signal(self, how: signal.Signals) -> None:
         """For the launcher alone: its processes have sessions of their own."""
         if self.code is None:
-            self._process.send_signal(how)
+            os.kill(self._process.pid, how)
 
     def ended_within(self, seconds: float) -> bool:
         """Wait so long for the launcher's end."""

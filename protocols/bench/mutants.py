@@ -46,6 +46,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 from mpc.errors import ConfigError
+from mpc.nursery import OFF
 
 from ..run.exits import exit_codes, say
 from . import tests_of_lines, warm_pytest
@@ -125,13 +126,15 @@ def recorded(copy: Copy, jobs: int) -> TestsOfLines:
     (settings := copy.home / "coverage.ini").write_text(tests_of_lines.settings(copy.tree, copy.home))
     words = ("tests", "--tb=no", *TOLD, "--timeout=600", "-p", tests_of_lines.__name__)
     shared = ("-n", str(jobs)) if jobs > 1 else ()
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", *words, *shared], cwd=copy.tree, capture_output=True, text=True, check=False,
-        env={**copy.environment, "COVERAGE_PROCESS_START": str(settings)}, start_new_session=True,
-    )  # fmt: skip
+    said = copy.home / "all_tests"
+    with said.open("w") as output:
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", *words, *shared], cwd=copy.tree, stdout=output, stderr=output, check=False,
+            env={**copy.environment, "COVERAGE_PROCESS_START": str(settings), OFF: "no"}, start_new_session=True,
+        )  # fmt: skip
     if done.returncode not in (0, 1):
-        raise ConfigError(f"the tests cannot be run without any mutant: {done.stdout.strip().splitlines()[-1]}")
-    return collected(copy.tree, copy.home, done.stdout)
+        raise ConfigError(f"the tests cannot be run without any mutant: {said.read_text().strip().splitlines()[-1]}")
+    return collected(copy.tree, copy.home, said.read_text())
 
 
 def turns(tests: Sequence[str], seconds: Mapping[str, float], most: float) -> list[list[str]]:

@@ -91,6 +91,8 @@ def collected(tree: Path, folder: Path, said: str) -> TestsOfLines:
         data = CoverageData(str(file))
         data.read()
         for module in data.measured_files():
+            if not (module.endswith(".py") and Path(module).exists()):  # a page's examples; what a test made
+                continue
             name = Path(module).relative_to(tree).as_posix()
             inside = _inside_functions(tree / name)
             found = lines.setdefault(name, defaultdict(set))

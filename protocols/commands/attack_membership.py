@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from bandits.attacks import Attack, Row, attack_at_checkpoints
-from bandits.attacks.advantage import CONFIDENCE
 from bandits.attacks.sequence import ANYWHERE, ONE_ARM, REPLAY
 from bandits.attacks.shadow import ARMS, STATE, WEIGHTS
+from bandits.intervals import CONFIDENCE
 from bandits.privacy import eta_per_step
 from mpc.errors import ConfigError
 from mpc.tables import plain

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,9 +12,10 @@ from mpc.errors import ConfigError
 from mpc.files import write_new
 from mpc.net.certificates import CERTIFICATE_FILE, KEY_FILE, read
 
-from ..run.config import load, party_names
-from ..run.member_process import prepared, program_of
-from ..run.options import System, check_parties
+from ..run.apart import Apart, links_of
+from ..run.config import ON_SHARES, load, tomllib
+from ..run.member_process import options_of, prepared
+from ..run.options import System
 from .keys import peer_file
 from .programs import names, systems
 
@@ -31,6 +33,14 @@ def register(commands: Any, words: Sequence[str]) -> None:
     new.add_argument("--parties", type=int, default=3, metavar="N", help="computing parties (3)")
     new.add_argument("--session", required=True, help="a name for this run: the same at all roles")
     new.add_argument("--peers", type=Path, default=Path("peers"), help="the folder of 'masked keys trust' (peers)")
+    new.add_argument("--mode", default=ON_SHARES, help="mpc: on shares; or as published (mpc)")
+    new.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="an option of the program")
+    new.add_argument("--listen", default=f"0.0.0.0:{_PORT}", metavar="HOST:PORT", help=f"(0.0.0.0:{_PORT})")
+    new.add_argument(
+        "--at", action="append", default=[], metavar="ROLE=HOST:PORT", help="where a role listens that this one calls"
+    )
+    new.add_argument("--data", default="<features.csv>", metavar="FILE", help="this role's own data")
+    new.add_argument("--by", default="", metavar="COLUMN", help="of that data, the ids: rows must be the same at all")
     new.add_argument("-o", "--out", type=Path, required=True, help="the file")
     new.set_defaults(run=_new)
 
@@ -52,71 +62,100 @@ def _check(options: Namespace) -> None:
     member = given.member
     calls = ", ".join(member.names[other] for other in member.called) or "nobody"
     called = ", ".join(member.names[other] for other in member.awaited) or "nobody"
-    print(f"{options.config} fits: {config.role} of session {config.session!r}, {given.program.purpose[0]}")
+    print(f"{options.config} fits: {config.role} of session {config.session!r}, {given.apart.purpose}")
     print(f"it calls {calls}, and is called by {called}; its own fingerprint is {member.certificate.spoken}")
 
 
 def _new(options: Namespace) -> None:
-    check_parties(options.parties)
-    system = system_of(options.program)
-    program = program_of(system, options.parties, {})
-    clients, parties = [role.name for role in program.roles], party_names(options.parties)
-    if options.role not in (*parties, *clients):
-        raise ConfigError(
-            f"there is no role {options.role!r} in {options.program} with {options.parties} parties: there are "
-            f"{', '.join((*parties, *clients))}"
-        )
+    system, given = system_of(options.program), dict(map(_named, options.set))
+    if options.mode not in system.modes:
+        raise ConfigError(f"{options.program} has no mode {options.mode!r}: there is {', '.join(system.modes)}")
     home = options.out.absolute().parent
-    text = "\n".join(_lines(options, options.role in parties, parties, clients, home)) + "\n"
+    apart = system.apart(options_of(system, options.mode, options.parties, given, home))
+    options.role = _role(options.role, apart.names)
+    if options.role not in apart.names:
+        raise ConfigError(
+            f"there is no role {options.role!r} in {options.program} with these options: there are "
+            f"{', '.join(apart.names)}"
+        )
+    text = "\n".join(_lines(options, apart, given, home)) + "\n"
     if not home.is_dir():
         raise ConfigError(f"there is no folder {home}: make it first")
     if options.out.exists():
         raise ConfigError(f"{options.out} exists: it is not written over; choose another name")
     write_new(options.out, text.encode(), 0o644)
-    print(f"{options.out}: fill in what stands in <...>, and then 'masked config check {options.out}'")
+    left = f"fill in what stands in <...>, and then 'masked config check {options.out}'"
+    print(f"{options.out}: {left if '<' in text else f'check it with masked config check {options.out}'}")
 
 
-def _lines(options: Namespace, computes: bool, parties: list[str], clients: list[str], home: Path) -> list[str]:
-    role = options.role
+def _named(word: str) -> tuple[str, Any]:
+    """An option of the program, as TOML or as a word."""
+    name, sign, value = word.partition("=")
+    if not name or not sign:
+        raise ConfigError(f"--set takes NAME=VALUE, an option of the program, not {word!r}")
+    try:
+        return name.replace("-", "_"), tomllib.loads(f"x = {value}")["x"]
+    except tomllib.TOMLDecodeError:
+        return name.replace("-", "_"), value
+
+
+def _lines(options: Namespace, apart: Apart, given: dict[str, Any], home: Path) -> list[str]:
+    role, names = options.role, apart.names
+    node = names.index(role)
+    calls, called = links_of(node, apart)
+    brings, computes = apart.brings(role), node < apart.parties
+    places = dict(_placed(word, names) for word in options.at)
     lines = [
         f"# {role} of {options.program}.  Paths are seen from this file's folder.",
         f'role = "{role}"',
         f'session = "{_plain(options.session)}"  # from here to [options], the same at all roles but for role',
         f'program = "{options.program}"',
-        f"parties = {options.parties}",
+        f"parties = {options.parties}" if apart.parties else f'mode = "{options.mode}"',
         "",
-        "[options]  # of the program, as 'masked run' has them; all roles must have the same",
-        "steps = 300",
+        f"[options]  # of the program, as 'masked run {options.program} --help' has them; all roles must have the same",
+        *(f"{name} = {json.dumps(value)}" for name, value in given.items()),
         "",
         "[own]",
         f'key = "keys/{KEY_FILE}"',
         f'certificate = "keys/{CERTIFICATE_FILE}"',
     ]
-    lines += [f'listen = "0.0.0.0:{_PORT}"'] if computes else []
-    lines += (
-        ["", "[data]  # a .csv, whose columns may be named, or an .npy", 'file = "<features.csv>"'] if computes else []
-    )
+    lines += [f'listen = "{options.listen}"'] if called else []
+    if brings.columns:
+        lines += ["", f"[data]  # a row for each {brings.row}: a .csv, whose columns may be named, or an .npy"]
+        lines += [f'file = "{options.data}"', *([f'id = "{options.by}"'] if options.by else [])]
     if computes:
         lines += ["", "[material]  # what was dealt for this party", f'store = "material/{role.replace(" ", "-")}"']
+        lines += [f'session = "{_plain(options.session)}"  # the name it was dealt for']
     lines += ["", "[output]", f'folder = "runs/{_plain(options.session)}"', "", "[timeouts]  # seconds"]
     lines += [
         "start = 600  # until all are there",
         "round = 60  # until one who is silent is lost; the same at all roles",
     ]
-    for other in (*parties, *(clients if computes else ())):
-        if other != role:
-            lines += ["", f'[peers."{other}"]', *_peer(options, other, role, parties, home)]
+    for other in (names[peer] for peer in sorted({*calls, *called})):
+        lines += ["", f'[peers."{other}"]', *_peer(options, other, home)]
+        lines += [f'address = "{places.get(other, f"<host>:{_PORT}")}"'] if names.index(other) in calls else []
     return lines
 
 
-def _peer(options: Namespace, other: str, role: str, parties: list[str], home: Path) -> list[str]:
+def _role(said: str, names: Sequence[str]) -> str:
+    """As it is called: party-0 is party 0 as well, which needs no quotes."""
+    return next((name for name in names if name.replace(" ", "-") == said), said)
+
+
+def _placed(word: str, names: Sequence[str]) -> tuple[str, str]:
+    said, sign, place = word.partition("=")
+    role = _role(said, names)
+    if not sign or role not in names:
+        raise ConfigError(f"--at takes ROLE=HOST:PORT, a role of {', '.join(names)}, not {word!r}")
+    return role, place
+
+
+def _peer(options: Namespace, other: str, home: Path) -> list[str]:
     file = peer_file(options.peers, other)
     spoken = read(file).spoken if file.exists() else "<what its owner reads out>"
     place = file.absolute()
     shown = place.relative_to(home) if place.is_relative_to(home) else place
-    lines = [f'certificate = "{shown}"', f'fingerprint = "{spoken}"']
-    calls = other in parties and (role not in parties or parties.index(other) < parties.index(role))
-    return [*lines, f'address = "<host>:{_PORT}"'] if calls else lines
+    return [f'certificate = "{shown}"', f'fingerprint = "{spoken}"']
 
 
 def _plain(text: str) -> str:

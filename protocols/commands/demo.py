@@ -78,7 +78,7 @@ def _demo(options: argparse.Namespace) -> None:
             said.setdefault(name, []).append(line)
 
     with scratch_folder() as scratch, dealer_beside(plan, 1, scratch) as own:
-        launch(command, options.parties, own_environments=own, output=hear)
+        launch(command, options.parties, own_environments=own, output=hear, load=["protocols.cli", __name__])
     for name in sorted(said):
         print("\n".join(f"{name} | {line}" for line in said[name]), end="\n\n")
     totals = np.sum([recoveries(party, options.seed) for party in range(options.parties)], axis=0)

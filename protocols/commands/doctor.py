@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..run.config import load
-from ..run.diagnosis import Finding, diagnosed
+from ..run.diagnosis import FAIL, Finding, diagnosed
 from ..run.member_process import prepared
 from .config import system_of
 
@@ -24,17 +24,26 @@ def register(commands: Any, _: Sequence[str]) -> None:
     """Add `doctor`."""
     doctor = commands.add_parser("doctor", help="measure the links of a session between machines", description=_ABOUT)
     doctor.add_argument("--config", type=Path, required=True, help="this role's file")
+    doctor.add_argument("--wait", type=float, default=60.0, metavar="SECONDS", help="for the other roles (60)")
+    doctor.add_argument(
+        "--idle", type=float, default=0.0, metavar="SECONDS",
+        help="leave the links alone for so long, without keep-alive, and see whether they last; the same at all roles",
+    )  # fmt: skip
     doctor.add_argument("--json", action="store_true", help="print one JSON document instead of a table")
     doctor.set_defaults(run=_diagnose)
 
 
 def _diagnose(options: Namespace) -> None:
     config = load(options.config)
-    found, prediction = diagnosed(prepared(config, system_of(config.program)))
+    found, prediction = diagnosed(
+        prepared(config, system_of(config.program)), wait=options.wait, idle=options.idle
+    )  # fmt: skip
     if options.json:
         print(json.dumps({"findings": [asdict(each) for each in found], "prediction": prediction}, indent=1))
     else:
         print("\n".join([*_table(found), prediction["text"]]))
+    if any(each.verdict == FAIL for each in found):
+        raise SystemExit(1)
 
 
 def _table(found: Sequence[Finding]) -> list[str]:

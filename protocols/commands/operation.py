@@ -15,6 +15,7 @@ import numpy as np
 
 from mpc.cases import Case, argmax_case, cases
 from mpc.errors import ConfigError
+from mpc.extras import require
 from mpc.launch import join, launch, own_command, place
 from mpc.rounds import Reveal, Rounds
 from mpc.scratch import scratch_folder
@@ -28,6 +29,8 @@ from ..run.options import check_parties, natural
 from ..run.progress import Progress
 from ..run.report import learned, ledger_json
 from .answer import add_json, answer
+
+_LOADED = ("protocols.cli", "protocols.commands.programs", __name__)
 
 
 def register(run: Any, launch_: Any) -> None:
@@ -104,19 +107,22 @@ def _run(options: argparse.Namespace) -> None:
 def _launch(options: argparse.Namespace) -> None:
     case = chosen(options)
     _check(options)
+    if options.transport == "gloo":
+        require("torch", "--transport gloo")
     given = {"steps": options.steps, "seed": options.seed, "parties": options.parties, "session": options.session,
              "size": case.size}  # fmt: skip
     words = [word for name, value in given.items() for word in (f"--{name}", str(value))]
     command = own_command("protocols", "run", options.operation, *words, *["--json"] * options.json)
     if options.material is not None:
         launch([*command, "--material", str(options.material)], options.parties, transport=options.transport,
-               timeout=options.timeout)  # fmt: skip
+               timeout=options.timeout, load=_LOADED)  # fmt: skip
         return
     with (
         scratch_folder() as scratch,
         dealer_beside(plan_case(case, options.parties), options.steps, scratch) as own,
     ):
-        launch(command, options.parties, transport=options.transport, own_environments=own, timeout=options.timeout)
+        launch(command, options.parties, transport=options.transport, own_environments=own, timeout=options.timeout,
+               load=_LOADED)  # fmt: skip
 
 
 def _check(options: argparse.Namespace) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..run.config import load
+from ..run.log import Log
 from ..run.member_process import play, prepared
 from .config import system_of
 
@@ -27,4 +28,6 @@ def register(commands: Any, _: Sequence[str]) -> None:
 
 def _play(options: Namespace) -> None:
     config = load(options.config)
-    play(prepared(config, system_of(config.program)))
+    log = Log(config.role, config.session, config.log)
+    with log.ending():
+        play(prepared(config, system_of(config.program), say=log))

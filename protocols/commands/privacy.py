@@ -12,6 +12,7 @@ from typing import Any
 
 from bandits.privacy import advanced, basic, eps_for, eta_bound, eta_per_step
 from mpc.errors import ConfigError
+from mpc.extras import extra
 from mpc.session import Session
 from mpc.tables import plain
 from offline import InProcessDealer
@@ -71,7 +72,8 @@ def _eps(options: argparse.Namespace) -> float:
 
 def document(arms: int, eps: float, steps: int, delta: float) -> dict[str, Any]:
     """The statement as other tools read it; null is infinite, no guarantee."""
-    from bandits.accounting import pld  # dp_accounting takes half a second to import, and no other command needs it
+    with extra("masked privacy"):
+        from bandits.accounting import pld  # dp_accounting takes half a second to import, and no other command needs it
 
     eta = eta_per_step(arms, eps)
     facts = {

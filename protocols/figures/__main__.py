@@ -11,16 +11,20 @@ from mpc.errors import ConfigError
 
 from ..run.exits import exit_codes
 from . import helba, linucb, ppcb, samba
-from .making import make_figures
+from .making import make_all, make_figures
 
 _SETS = {one.name: one for one in (ppcb.FIGURE_SET, linucb.FIGURE_SET, samba.FIGURE_SET, helba.FIGURE_SET)}
 _FEWEST_STEPS = 12
+_ALL = "all"
+_NOT_OF_ALL = ("fig", "table", "data", "steps")
 _EXAMPLES = """examples:
+  scripts/figures all --quick --jobs 2                      every figure of every paper, small: some minutes
+  scripts/figures all --data-dir DIR --jobs 2               in full: days; stop it, and say the same again to go on
   scripts/figures ppcb --quick                              every figure and table, small, on digits
   scripts/figures ppcb --fig 1 7 --data-dir DIR --jobs 2    two of them in full: MNIST, 60,000 steps, 10 runs
   scripts/figures ppcb --fig 1 --twin --data-dir DIR        figure 1 in minutes, by the plaintext twin
   scripts/figures ppcb --table 1 step
-  scripts/figures linucb --data-dir DIR                     figures 6 and 7 of LinUCB-DS, on MovieLens
+  scripts/figures linucb --data-dir DIR                     figures 6a, 6b, 6c, 7 of LinUCB-DS, and ours, on MovieLens
   scripts/figures samba --data-dir DIR --fig c              reward of SAMBA's policies on MovieLens and Jester
   scripts/figures helba --fig 1 updates                     regret in the paper's problem; updates up to T = 10,000
 """
@@ -32,9 +36,12 @@ def main() -> None:
         prog="scripts/figures", epilog=_EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter,
         description="\n\n".join(f"{part.__doc__}" for part in (sys.modules[__name__], ppcb, linucb, samba, helba)),
     )  # fmt: skip
-    parser.add_argument("what", choices=list(_SETS), help="whose figures")
-    numbers = "figures: 1 to 8, of linucb 6 and 7, of samba a to d, of helba 1, batches, updates, time (all)"
-    known = dict.fromkeys((*ppcb.FIGURES, *samba.FIGURES, *helba.FIGURES))
+    parser.add_argument("what", choices=[*_SETS, _ALL], help="whose figures")
+    numbers = (
+        "figures: 1 to 8; of linucb 6a, 6b, 6c, 7, 115s, modes, work; of samba a to d; of helba 1, batches, updates, "
+        "time (all)"
+    )
+    known = dict.fromkeys((*ppcb.FIGURES, *linucb.FIGURES, *samba.FIGURES, *helba.FIGURES))
     parser.add_argument("--fig", nargs="+", choices=list(known), default=[], metavar="N", help=numbers)
     parser.add_argument(
         "--table", nargs="+", choices=["1", "step"], default=[], metavar="N", help="tables: 1, of ppcb step"
@@ -44,9 +51,11 @@ def main() -> None:
     )
     parser.add_argument("--quick", action="store_true", help="small sizes, few runs: does it run, not what comes out")
     parser.add_argument("--data", help="digits, mnist or synthetic (mnist; with --quick digits)")
-    parser.add_argument("--data-dir", type=Path, help="the folder with MNIST's, MovieLens's or Jester's files")
     parser.add_argument(
-        "--steps", type=int, help="length of a run (60,000, samba 10,000, helba 130; with --quick 120 or 12)"
+        "--data-dir", type=Path, help="the folder with MNIST's or MovieLens's files; of samba and all, of the data sets"
+    )
+    parser.add_argument(
+        "--steps", type=int, help="length of a run (60,000, samba 100,000, helba 130; with --quick 120 or 12)"
     )
     parser.add_argument("--runs", type=int, help="runs to average over (as the paper; with --quick 2)")
     parser.add_argument("--out", type=Path, help="where CSV and PNG go (runs/figures, with --quick below quick)")
@@ -56,7 +65,10 @@ def main() -> None:
     options = parser.parse_args()
     with exit_codes(DataError, stopped="stopped: what was finished is kept, the same command goes on from there"):
         _check(options)
-        make_figures(_SETS[options.what], options)
+        if options.what == _ALL:
+            make_all(list(_SETS.values()), options)
+        else:
+            make_figures(_SETS[options.what], options)
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -65,8 +77,14 @@ def _check(options: argparse.Namespace) -> None:
         given = getattr(options, name)
         if given is not None and given < least:
             raise ConfigError(f"--{name} is at least {least}, not {given}")
+    if options.what == _ALL and any(getattr(options, name) for name in _NOT_OF_ALL):
+        raise ConfigError(f"{_ALL} makes every figure as its paper has it: name a system with {_said(_NOT_OF_ALL)}")
     if options.out is not None and options.out.exists() and not options.out.is_dir():
         raise ConfigError(f"{options.out} is a file: name a folder with --out")
+
+
+def _said(names: tuple[str, ...]) -> str:
+    return ", ".join(f"--{name}" for name in names)
 
 
 if __name__ == "__main__":

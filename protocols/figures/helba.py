@@ -172,9 +172,12 @@ def _curve(steps: int) -> list[int]:
 
 
 FIGURES = {
-    "1": Figure("1", _one), "batches": Figure("batches", _batches), "updates": Figure("updates", _updates),
-    "time": Figure("time", _time), "table1": Figure("table-1", _security),
-}  # fmt: skip
+    "1": Figure("1", _one, minutes=6),
+    "batches": Figure("batches", _batches, minutes=5),
+    "updates": Figure("updates", _updates, minutes=8),
+    "time": Figure("time", _time, timed=True),
+    "table1": Figure("table-1", _security, timed=True),
+}
 FIGURE_SET = FigureSet(
     "helba", "the figures of HELBA are 1, batches, updates and time, and table 1", FIGURES, draw,
     {"steps": (130, 12), "runs": (25, 2)},

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,13 +24,19 @@ _PASSED_ON = ("data", "data_dir", "steps", "runs")  # to processes that make one
 class Figure(NamedTuple):
     """stem: its name in files.  units: what it is made of.  folder: why it needs --data-dir, if it does.
 
-    runs: to average over where nothing is said, in full, if not as the others.
+    runs: to average over where nothing is said, in full, if not as the others.  timed: it is of times on the clock, so
+    its units are made one after the other.  kept: folder of its units, where other figures have some of them as well.
+    minutes: in full, on two slow cores; a rough number, for the estimate of all.  drawn: a table is none.
     """
 
     stem: str
     units: Callable[[Size], Iterator[Unit]]
     folder: str = ""
     runs: int | None = None
+    timed: bool = False
+    kept: str = ""
+    minutes: float = 1.0
+    drawn: bool = True
 
 
 @dataclass(frozen=True)
@@ -38,6 +44,7 @@ class FigureSet:
     """One system's figures by their names on the command line.
 
     which: said where there is no such figure.  usual: what options are where nothing is said, in full and quick.
+    place: of its data in the folder of all data sets.
     """
 
     name: str
@@ -45,32 +52,54 @@ class FigureSet:
     figures: Mapping[str, Figure]
     draw: Callable[[str, Rows, Path], None]
     usual: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
+    place: str = "."
 
     def units(self, figure: str, size: Size) -> list[Unit]:
         """The units of a figure."""
         return list(self.figures[figure].units(size))
 
 
+def make_all(systems: Sequence[FigureSet], given: argparse.Namespace) -> None:
+    """Every figure of every system; `--data-dir` is the folder of the folders of all data sets."""
+    told = {
+        one.name: argparse.Namespace(**{
+            **vars(given), "what": one.name, "data_dir": given.data_dir and given.data_dir / one.place,
+        })
+        for one in systems
+    }  # fmt: skip
+    work = [(one, name) for one in systems for name in _wanted(one, told[one.name])]
+    left = sum(one.figures[name].minutes for one, name in work)
+    for number, (one, name) in enumerate(work, 1):
+        more = "" if given.quick else f"; all that are left took about {left / 60:.1f} h on two slow cores"
+        say(f"{number} of {len(work)}, {one.name}{more}")
+        _make(one, name, told[one.name])
+        left -= one.figures[name].minutes
+
+
 def make_figures(system: FigureSet, given: argparse.Namespace) -> None:
-    """What `scripts/figures` does; where one unit is named, that alone."""
-    wanted = _wanted(system, given)
+    """What `scripts/figures` does for one system; where one unit is named, that alone."""
+    for figure in _wanted(system, given):
+        _make(system, figure, given)
+
+
+def _make(system: FigureSet, figure: str, given: argparse.Namespace) -> None:
     out = given.out or Path("runs/figures") / ("quick" if given.quick else ".")
-    for figure in wanted:
-        usual = _sizes(system, figure, given)
-        kept = given.kept or keeping(out) / "-".join([system.name, *map(str, usual.values()), *["quick"] * given.quick])
-        size = Size(given.data_dir, quick=given.quick, keep=kept / "checkpoints", **usual)
-        units, stem = system.units(figure, size), system.figures[figure].stem
-        if given.unit:
-            make(next(unit for unit in units if unit.name == given.unit), kept / figure)
-            return
-        say(stem.replace("-", " ") if stem.startswith("table") else f"figure {stem}")
-        command = [*_command(system.name, figure, given), "--kept", str(kept), "--unit"]
-        rows = collect(units, kept / figure, jobs=given.jobs, command=command)
-        place = out / f"{system.name}-{stem}"
-        write_csv(rows, Path(f"{place}.csv"))
-        for kind in ("png", "svg"):
-            system.draw(figure, rows, Path(f"{place}.{kind}"))
-        print(f"{place}.csv\n{place}.png\n{place}.svg", flush=True)
+    known, usual = system.figures[figure], _sizes(system, figure, given)
+    kept = given.kept or keeping(out) / "-".join([system.name, *map(str, usual.values()), *["quick"] * given.quick])
+    size = Size(given.data_dir, quick=given.quick, keep=kept / "checkpoints", **usual)
+    units, stem, folder = system.units(figure, size), known.stem, kept / (known.kept or figure)
+    if given.unit:
+        make(next(unit for unit in units if unit.name == given.unit), folder)
+        return
+    say(stem.replace("-", " ") if stem.startswith("table") else f"figure {stem}")
+    command = [*_command(system.name, figure, given), "--kept", str(kept), "--unit"]
+    rows = collect(units, folder, jobs=1 if known.timed else given.jobs, command=command)
+    place = out / f"{system.name}-{stem}"
+    write_csv(rows, Path(f"{place}.csv"))
+    kinds = ("png", "svg") if known.drawn else ()
+    for kind in kinds:
+        system.draw(figure, rows, Path(f"{place}.{kind}"))
+    print(*(f"{place}.{kind}" for kind in ("csv", *kinds)), sep="\n", flush=True)
 
 
 def _sizes(system: FigureSet, figure: str, given: argparse.Namespace) -> dict[str, Any]:

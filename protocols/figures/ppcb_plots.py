@@ -9,20 +9,17 @@ from pathlib import Path
 import numpy as np
 from matplotlib.axes import Axes
 
-from ..run.picture import picture
-from .style import SMALL, band, each, lines, mean_line, of
+from .style import GREY, PALETTE, PANEL, SMALL, TWIN, band, each, legend, lines, mean_line, of, page
 from .units import Rows
 
 
 def draw(figure: str, rows: Rows, path: Path) -> None:
-    """Write the PNG of a figure."""
-    with picture(path, 7, 4.2, dpi=130) as canvas:
+    """Write the picture of a figure."""
+    title, drawer = _DRAWERS[figure]
+    with page(path, 7, 4.6, title) as canvas:
         axes = canvas.subplots()
-        title, drawer = _DRAWERS[figure]
         drawer(axes, rows)
-        axes.set_title(title, fontsize=10)
-        if axes.get_legend_handles_labels()[1]:
-            axes.legend(fontsize=SMALL)
+        legend(canvas, axes)
 
 
 def _one(axes: Axes, rows: Rows) -> None:
@@ -30,11 +27,13 @@ def _one(axes: Axes, rows: Rows) -> None:
     for eps in sorted(each(rows, "eps")):
         if secure:
             band(axes, of(secure, eps=eps), "step", "reward", f"eps = {eps:g}")
-            mean_line(axes, of(rows, eps=eps), "step", "twin_reward", None, ":", color="black", linewidth=1.2)
+            mean_line(axes, of(rows, eps=eps), "step", "twin_reward", None, **TWIN)
         else:
-            band(axes, of(rows, eps=eps), "step", "twin_reward", f"eps = {eps:g}, plaintext twin")
+            band(axes, of(rows, eps=eps), "step", "twin_reward", f"eps = {eps:g}")
     if secure:
-        axes.plot([], [], ":", color="black", label="plaintext twin")
+        axes.plot([], [], label="plaintext twin", **TWIN)
+    else:
+        axes.set_title("played by the plaintext twin", fontsize=PANEL)
     axes.set(xlabel="step", ylabel="average reward so far", xscale="log")
 
 
@@ -45,6 +44,7 @@ def _two(axes: Axes, rows: Rows) -> None:
         "top", functions=(lambda eta: np.log(np.maximum(np.exp(eta) - arms + 1.0, 1e-9)),
                           lambda eta: np.log(np.exp(eta) + arms - 1.0))
     )  # fmt: skip
+    sharper.spines["top"].set_visible(True)
     sharper.set_xlabel("the sharper eta, log(A / eps - A + 1)", fontsize=SMALL)
     sharper.set_xticks([1, 2, 4, 6, 8])
 
@@ -70,16 +70,14 @@ def _four(axes: Axes, rows: Rows) -> None:
 
 
 def _six(axes: Axes, rows: Rows) -> None:
-    for number, eps in enumerate(sorted(each(rows, "eps"))):
-        for column, style, name in (
-            ("advantage_same_samples", "-", "as in the paper"),
-            ("advantage", ":", "counted apart"),
-        ):
+    ways = (("advantage_same_samples", "-", "counted as in the paper"), ("advantage", ":", "counted apart"))
+    for colour, eps in zip(PALETTE, sorted(each(rows, "eps"))):
+        for column, style, _ in ways:
             percent = [{**row, column: 100.0 * row[column]} for row in of(rows, eps=eps)]
-            mean_line(
-                axes, percent, "step", column, f"eps = {eps:g}, {name}", style, color=f"C{number}", marker="o",
-                markersize=3,
-            )  # fmt: skip
+            mean_line(axes, percent, "step", column, None, style, color=colour, marker="o", markersize=3)
+        axes.plot([], [], color=colour, label=f"eps = {eps:g}")
+    for _, style, name in ways:
+        axes.plot([], [], style, color=GREY, label=name)
     axes.axhline(0.0, color="black", linewidth=0.6)
     axes.set(xlabel="step of the checkpoint", ylabel="advantage, %", xscale="log")
 
@@ -97,7 +95,7 @@ def _eight(axes: Axes, rows: Rows) -> None:
 
 
 def _twin(axes: Axes, rows: Rows, by: str, name: str) -> None:
-    mean_line(axes, rows, by, "twin_reward", "plaintext twin", ":", color="black")
+    mean_line(axes, rows, by, "twin_reward", "plaintext twin", **TWIN)
     axes.set(xlabel=name, ylabel="average reward")
 
 
@@ -114,16 +112,6 @@ def _slower(axes: Axes, rows: Rows) -> None:
     axes.set(ylabel="times slower than plain PyTorch", yscale="log")
 
 
-def _steps(axes: Axes, rows: Rows) -> None:
-    """Rounds of a step as bars."""
-    names = [f"{row['variant']}\nN = {row['parties']}" for row in rows]
-    axes.bar(names, [row["rounds"] for row in rows])
-    for place, row in enumerate(rows):
-        axes.annotate(f"{row['rounds']:g} rounds, {row['bytes'] / 1e3:.1f} kB", (place, row["rounds"]), ha="center",
-                      va="bottom", fontsize=SMALL)  # fmt: skip
-    axes.set(ylabel="rounds of a step")
-
-
 _DRAWERS: dict[str, tuple[str, Callable[[Axes, Rows], None]]] = {
     "1": ("Figure 1: reward over time for four eps", _one),
     "2": ("Figure 2: reward against privacy, for three lengths of a run", _two),
@@ -134,5 +122,4 @@ _DRAWERS: dict[str, tuple[str, Callable[[Axes, Rows], None]]] = {
     "7": ("Figure 7: reward against fraction bits, two truncations", _seven),
     "8": ("Figure 8: reward against Newton iterations of the reciprocal", _eight),
     "table1": ("Table 1: operations, two parties, 100 arms", _slower),
-    "tablestep": ("A step, published and recast", _steps),
 }

@@ -1,19 +1,19 @@
 """Figure 8 of the SAMBA paper: what each panel runs, and on how much.
 
-a  time of a run against N for six policies     in the clear, as published (in one process; launched), on shares
-b  time of a step against K for six policies    in the clear, as published (in one process), on shares
-c  cumulative reward against N, two data sets,  in the clear, after agreement with both protocols
+a  time of a run against N, K = 100, two data sets   in the clear, as published, on shares; launched at a tenth of N
+b  time of a run against K, two data sets            in the clear, as published, on shares
+c  cumulative reward against N, two data sets,       in the clear, after agreement with both protocols
    with means as the text has them, and as the arm files of its authors
-d  share of each participant's computing time   as published
+d  share of each participant's computing time        as published, K = 10 and 100
 
-On shares: two computing parties, a process for all owners, and DC, on material dealt beforehand.  The paper's own pages
-were not at hand: sizes are ours.
+A run of N pulls passes all smaller N, so its clock is read there; panels a, b and d have runs in common.  A run plays
+all participants in one process, on shares two computing parties with their dealer; keys and the sum are not in a time.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import Enum
 
 import numpy as np
@@ -22,11 +22,10 @@ from bandits.samba import NAMES, BernoulliArms, Policy, SeededCoins, Seeds, by_n
 from mpc.errors import ConfigError
 
 from ..bench import samba_mpc
-from ..bench.samba import plain_seconds
 from ..bench.samba_mpc import even_arms
 from ..run.simulate import simulate
 from ..samba.classic.messages import Spec
-from ..samba.classic.run import ClassicRun, play_classic
+from ..samba.classic.run import play_classic
 from ..samba.data_arms import Means, Ratings, rated
 from ..samba.mpc.run import Federation
 from ..samba.mpc.settings import Settings
@@ -36,19 +35,20 @@ from .size import Size
 from .units import Rows, Unit
 
 FIGURES = ("a", "b", "c", "d")
-ARMS = 10
 _POINTS = 12  # of a reward curve
+_MARKS = 6  # of a time, from N / 2 to N
 _RUNS = 10  # of a unit
-_TRIES = 3  # of what one process does: the quickest counts
+_SHARED = "runs"  # the folder of what panels a, b and d have in common
 
 
 class Mode(Enum):
     """How a run is played."""
 
     PLAIN = "in the clear"
-    CLASSIC = "classic, one process"
-    LAUNCHED = "classic, K + 3 processes"
-    SHARES = "mpc, launched"
+    CLASSIC = "as published"
+    SHARES = "on shares"
+    LAUNCHED = "as published, K + 3 processes"
+    LAUNCHED_SHARES = "on shares, launched"
 
 
 class Data(Enum):
@@ -81,17 +81,39 @@ def label_of(spec: Spec) -> str:
     return spec.name + more.get(spec.name, "")
 
 
+def spec_of(policy: str, data: Data) -> Spec:
+    """With the constants that the paper found best for these arms."""
+    jester = data in (Data.JESTER, Data.JESTER_TEXT)
+    return Spec(policy, tau=0.02 if jester else 0.06, beta=0.2 if jester else 0.1)
+
+
+def _timed(size: Size, arms: Sequence[int], modes: Sequence[Mode]) -> Iterator[Unit]:
+    """Runs on the clock, by number of run, so that all is there once, then twice."""
+    sets = (Data.EVEN,) if size.folder is None else (Data.MOVIELENS_TEXT, Data.JESTER_TEXT)
+    for run in range(size.runs):
+        for count in arms:
+            for data in sets:
+                for policy in ("ucb", "pursuit") if size.quick else NAMES:
+                    for mode in modes:
+                        if mode is not Mode.SHARES or (run == 0 and data is sets[0]):  # rounds do not depend on means
+                            name = f"{mode.name.lower()}-{data.name.lower()}-{policy}-{count}-run-{run}"
+                            passes = 2 if policy == "pursuit" else 1
+                            weight = {Mode.PLAIN: 4.0, Mode.CLASSIC: 15.0 + count, Mode.SHARES: 120.0 + 3 * count}[mode]
+                            yield Unit(name, times, (size, data, policy, count, mode, run), weight=passes * weight)
+
+
+def _sizes(size: Size) -> tuple[int, ...]:
+    return (4,) if size.quick else (10, 25, 50, 100)
+
+
 def _a(size: Size) -> Iterator[Unit]:
-    for pulls in (16,) if size.quick else (250, 500, 1000, 2000):
-        for policy in ("ucb", "pursuit") if size.quick else NAMES:
-            yield Unit(f"{policy}-{pulls}", times, (size, policy, 4 if size.quick else ARMS, pulls, tuple(Mode)))
+    yield from _timed(size, _sizes(size)[-1:], (Mode.PLAIN, Mode.CLASSIC, Mode.SHARES))
+    for mode in (Mode.LAUNCHED, Mode.LAUNCHED_SHARES):
+        yield Unit(f"{mode.name.lower()}-ucb", launched, (size, _sizes(size)[-1], mode), weight=100.0)
 
 
 def _b(size: Size) -> Iterator[Unit]:
-    modes = (Mode.PLAIN, Mode.CLASSIC, Mode.SHARES)
-    for arms in (4,) if size.quick else (10, 25, 50, 100):
-        for policy in ("ucb", "softmax") if size.quick else NAMES:
-            yield Unit(f"{policy}-{arms}", times, (size, policy, arms, arms + (12 if size.quick else 200), modes))
+    yield from _timed(size, _sizes(size), (Mode.PLAIN, Mode.CLASSIC, Mode.SHARES))
 
 
 def _c(size: Size) -> Iterator[Unit]:
@@ -100,34 +122,77 @@ def _c(size: Size) -> Iterator[Unit]:
             for first in range(0, size.runs, _RUNS):
                 runs = min(_RUNS, size.runs - first)
                 name = f"{data.name.lower()}-{label_of(spec).replace(' ', '-')}-runs-{first}-to-{first + runs - 1}"
-                yield Unit(name, rewards, (size, data, spec, first, runs))
+                yield Unit(
+                    name, rewards, (size, data, spec, first, runs), weight=6.0 if spec.name == "thompson" else 1.0
+                )
 
 
 def _d(size: Size) -> Iterator[Unit]:
-    for arms in (4,) if size.quick else (10, 100):
-        for policy in ("ucb", "thompson") if size.quick else NAMES:
-            yield Unit(f"{policy}-{arms}", shares_of_time, (size, policy, arms, arms + (12 if size.quick else 1000)))
+    yield from _timed(size, (_sizes(size)[0], _sizes(size)[-1])[: 1 if size.quick else 2], (Mode.CLASSIC,))
 
 
-def times(size: Size, policy: str, arms: int, pulls: int, modes: tuple[Mode, ...]) -> Rows:
-    """Seconds on the clock of the steps that choose, in each mode."""
-    steps = pulls - arms
-    means = even_arms(arms)
-    rows = []
-    for mode in modes:
-        if mode is Mode.PLAIN:
-            seconds = plain_seconds(policy, means, pulls, _TRIES, time.perf_counter) * steps / pulls
-        elif mode is Mode.SHARES:
-            seconds = 1e-3 * samba_mpc.measure(policy, arms, steps).milliseconds * steps
-        else:
-            tries = 1 if mode is Mode.LAUNCHED else _TRIES
-            runs = [_classic(size, policy, means, pulls, processes=mode is Mode.LAUNCHED) for _ in range(tries)]
-            seconds = min(run.seconds_per_step for run in runs) * steps
-        rows.append({
-            "policy": policy, "K": arms, "N": pulls, "mode": mode.value, "seconds": round(seconds, 6),
-            "milliseconds_per_step": round(1e3 * seconds / steps, 6),
-        })  # fmt: skip
+def times(size: Size, data: Data, policy: str, count: int, mode: Mode, run: int) -> Rows:
+    """Seconds of the steps that choose, after so many pulls; as published, of each participant in the whole run too."""
+    spec, arms, pulls = spec_of(policy, data), _arms(size, data, count), max(size.steps, count + 12)
+    clock = _Clock(count, pulls)
+    row = {"data": data.value, "policy": policy, "K": count, "run": run, "mode": mode.value}
+    spent: dict[str, float] = {}
+    if mode is Mode.PLAIN:
+        seeds = Seeds.of(run)
+        for pulled, _ in enumerate(
+            play(_policy(spec, count), arms, pulls, SeededCoins(seeds, count), seeds.rewards), 1
+        ):
+            clock(pulled)
+    elif mode is Mode.SHARES:
+        simulate(Federation(_settings(spec, count, pulls), 2, run, arms), seed=run, watch=clock)
+    else:
+        done = play_classic(
+            spec, arms, pulls, seed=run, bits=size.bits, insecure=size.quick, watch=clock, reference=False
+        )  # fmt: skip
+        spent = {name: round(seconds, 6) for name, seconds in done.seconds.items()}
+    rows = [
+        {**row, "N": n, "seconds": round(seconds, 6), "processor_seconds": round(processor, 6)}
+        for n, seconds, processor in clock.read()
+    ]
+    rows[-1].update(spent)
     return rows
+
+
+def launched(size: Size, count: int, mode: Mode) -> Rows:
+    """UCB with a process for each participant, at a tenth of N."""
+    pulls = max(count + 12, size.steps // 10)
+    steps = pulls - count
+    if mode is Mode.LAUNCHED:
+        done = play_classic(
+            "ucb", even_arms(count), pulls, seed=1, processes=True, bits=size.bits, insecure=size.quick, reference=False
+        )  # fmt: skip
+        seconds = done.seconds_per_step * steps
+    else:
+        seconds = 1e-3 * samba_mpc.measure("ucb", count, steps).milliseconds * steps
+    return [{
+        "data": Data.EVEN.value, "policy": "ucb", "K": count, "run": 0, "mode": mode.value, "N": pulls,
+        "seconds": round(seconds, 6),
+    }]  # fmt: skip
+
+
+class _Clock:
+    """Is told how many pulls are done, and notes the time at some."""
+
+    def __init__(self, arms: int, pulls: int) -> None:
+        self._arms, self._began = arms, (0.0, 0.0)
+        self._marks = {int(n) for n in np.linspace(pulls / 2, pulls, _MARKS) if n > arms + 1}
+        self._found: list[tuple[int, float, float]] = []
+
+    def __call__(self, done: int) -> None:
+        if done <= self._arms + 1:  # the first step that chooses may be the first one that is told
+            self._began = time.perf_counter(), time.process_time()
+        elif done in self._marks:
+            now = time.perf_counter(), time.process_time()
+            self._found.append((done, now[0] - self._began[0], now[1] - self._began[1]))
+
+    def read(self) -> list[tuple[int, float, float]]:
+        """Pulls, seconds on the clock and of the processor."""
+        return self._found
 
 
 def rewards(size: Size, data: Data, spec: Spec, first: int, runs: int) -> Rows:
@@ -150,21 +215,10 @@ def rewards(size: Size, data: Data, spec: Spec, first: int, runs: int) -> Rows:
     return rows
 
 
-def shares_of_time(size: Size, policy: str, arms: int, pulls: int) -> Rows:
-    """Computing seconds of each participant of a run as published; and those of its steps, without keys and sum."""
-    done = _classic(size, policy, even_arms(arms), pulls, processes=False)
-    whole = sum(done.seconds.values())
-    return [
-        {"policy": policy, "K": arms, "N": pulls, "bits": done.bits, "participant": name, "seconds": round(seconds, 6),
-         "step_seconds": round(done.step_seconds[name], 6), "share": round(seconds / whole, 6)}
-        for name, seconds in done.seconds.items()
-    ]  # fmt: skip
-
-
-def _arms(size: Size, data: Data) -> BernoulliArms:
+def _arms(size: Size, data: Data, count: int = 0) -> BernoulliArms:
     if data is Data.EVEN or size.folder is None:
-        return even_arms(8)
-    return rated(*_RATED[data], size.folder)
+        return even_arms(count or 8)
+    return rated(*_RATED[data], size.folder, count or 100)
 
 
 def _policy(spec: Spec, arms: int) -> Policy:
@@ -174,26 +228,26 @@ def _policy(spec: Spec, arms: int) -> Policy:
 def _agree(size: Size, arms: BernoulliArms, spec: Spec) -> None:
     pulls = len(arms) + (10 if size.quick else 100)
     published = play_classic(spec, arms, pulls, seed=1, bits=256, insecure=True)
-    settings = Settings(spec.name, len(arms), pulls, eps=spec.eps, tau=spec.tau, beta=spec.beta)
-    if not (published.pulls_equal_reference and simulate(Federation(settings, 2, 1, arms), seed=1).equal):
+    shares = simulate(Federation(_settings(spec, len(arms), pulls), 2, 1, arms), seed=1)
+    if not (published.pulls_equal_reference and shares.equal):
         raise ConfigError(f"{label_of(spec)} and a protocol differ: the policy in the clear is no stand-in")
 
 
-def _classic(size: Size, policy: str, means: BernoulliArms, pulls: int, *, processes: bool) -> ClassicRun:
-    return play_classic(
-        policy, means, pulls, seed=1, processes=processes, bits=size.bits, insecure=size.quick, reference=False
-    )
+def _settings(spec: Spec, arms: int, pulls: int) -> Settings:
+    return Settings(spec.name, arms, pulls, eps=spec.eps, tau=spec.tau, beta=spec.beta)
 
+
+_FOLDER = "this panel is on MovieLens and Jester: name the folder of their folders"
 
 FIGURE_SET = FigureSet(
     "samba",
     "the panels of SAMBA's figure 8 are a, b, c and d",
     {
-        "a": Figure("8a", _a),
-        "b": Figure("8b", _b),
-        "c": Figure("8c", _c, "panel c is on MovieLens and Jester: name the folder of their folders"),
-        "d": Figure("8d", _d),
+        "a": Figure("8a", _a, _FOLDER, runs=5, timed=True, kept=_SHARED, minutes=190),
+        "b": Figure("8b", _b, _FOLDER, runs=5, timed=True, kept=_SHARED, minutes=210),
+        "c": Figure("8c", _c, _FOLDER, minutes=110),
+        "d": Figure("8d", _d, _FOLDER, runs=5, timed=True, kept=_SHARED),
     },
     draw,
-    {"steps": (10_000, 120), "runs": (20, 2)},
+    {"steps": (100_000, 120), "runs": (50, 2)},
 )

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from mpc.errors import ConfigError
+from mpc.lifeline import lifeline
 
 from ..run.exits import say
 from ..run.tagged_file import write
@@ -30,11 +31,12 @@ Rows = list[dict[str, Any]]
 
 @dataclass(frozen=True)
 class Unit:
-    """A piece of a figure: `make(*arguments)` gives its rows."""
+    """A piece of a figure: `make(*arguments)` gives its rows.  weight: its work, beside that of the other units."""
 
     name: str
     make: Callable[..., Rows]
     arguments: tuple[Any, ...]
+    weight: float = 1.0
 
     @property
     def key(self) -> str:
@@ -58,17 +60,18 @@ def collect(units: Sequence[Unit], folder: Path, *, jobs: int, command: Sequence
     command: what makes one unit, whose name follows, in a process of its own, where several jobs run.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    if others := set(folder.glob("*.json")) - {_path(folder, unit) for unit in units}:
+    others = {old for unit in units for old in folder.glob(f"{unit.name}.*.json")} - {_path(folder, u) for u in units}
+    if others:
         say(f"{folder} has {len(others)} unit(s) of other code: not used, may be deleted")
     waiting = [unit for unit in units if not _path(folder, unit).exists()]
     if len(waiting) < len(units):
         say(f"{len(units) - len(waiting)} of {len(units)} units are kept in {folder}")
     if jobs == 1 or len(waiting) < 2:
-        begun = time.monotonic()
-        for done, unit in enumerate(waiting, 1):
+        progress = _Progress(waiting)
+        for unit in waiting:
             started = time.monotonic()
             make(unit, folder)
-            say(_made(done, len(waiting), unit.name, started, begun))
+            progress.made(unit, started)
     else:
         _in_processes([(unit, [*command, unit.name]) for unit in waiting], jobs)
     return [row for unit in units for row in json.loads(_path(folder, unit).read_text())]
@@ -90,34 +93,44 @@ def write_csv(rows: Rows, path: Path) -> None:
 
 
 def _in_processes(work: Sequence[tuple[Unit, list[str]]], jobs: int) -> None:
-    """Run the commands, `jobs` at a time; the first that fails ends all."""
-    environment = {"OMP_NUM_THREADS": "1", **os.environ}  # the processes share the cores
-    waiting, running, done = list(work), dict[subprocess.Popen[bytes], tuple[str, float]](), 0
-    begun = time.monotonic()
-    try:
-        while waiting or running:
-            while waiting and len(running) < jobs:
-                unit, command = waiting.pop(0)
-                running[subprocess.Popen(command, env=environment)] = unit.name, time.monotonic()
-            time.sleep(0.05)
-            for process in [process for process in running if process.poll() is not None]:
-                name, started = running.pop(process)
-                if process.returncode:
-                    raise ConfigError(f"unit {name} failed with exit code {process.returncode}")
-                done += 1
-                say(_made(done, len(work), name, started, begun))
-    finally:
-        for process in running:
-            process.terminate()
-            process.wait()
+    """Run the commands, `jobs` at a time; the first that fails ends all, and however this process ends, they do."""
+    waiting, running = list(work), dict[subprocess.Popen[bytes], tuple[Unit, float]]()
+    progress = _Progress([unit for unit, _ in work])
+    with lifeline() as (held, tie):
+        environment = {"OMP_NUM_THREADS": "1", **os.environ, **tie}  # the processes share the cores
+        try:
+            while waiting or running:
+                while waiting and len(running) < jobs:
+                    unit, command = waiting.pop(0)
+                    # a session of its own: Ctrl-C is heard here, and said once
+                    process = subprocess.Popen(command, env=environment, pass_fds=[held], start_new_session=True)
+                    running[process] = unit, time.monotonic()
+                time.sleep(0.05)
+                for process in [process for process in running if process.poll() is not None]:
+                    unit, started = running.pop(process)
+                    if process.returncode:
+                        raise ConfigError(f"unit {unit.name} failed with exit code {process.returncode}")
+                    progress.made(unit, started)
+        finally:
+            for process in running:
+                process.terminate()
+                process.wait()
 
 
-def _made(done: int, count: int, name: str, started: float, begun: float) -> str:
-    """What was made, and how long the others take if they are like those before."""
-    now = time.monotonic()
-    left = (now - begun) / done * (count - done)
-    more = f"; about {left / 60:.0f} min to go" if left >= 60 else ""
-    return f"{done} of {count}: {name}, {now - started:.0f} s{more}"
+class _Progress:
+    """Says what was made, and how long the others take if their work takes as long as that of those before."""
+
+    def __init__(self, units: Sequence[Unit]) -> None:
+        self._count, self._left = len(units), sum(unit.weight for unit in units)
+        self._done, self._worked, self._begun = 0, 0.0, time.monotonic()
+
+    def made(self, unit: Unit, started: float) -> None:
+        """One more; it was started then."""
+        now = time.monotonic()
+        self._done, self._worked, self._left = self._done + 1, self._worked + unit.weight, self._left - unit.weight
+        left = (now - self._begun) / self._worked * self._left
+        more = f"; about {left / 60:.0f} min to go" if left >= 60 else ""
+        say(f"{self._done} of {self._count}: {unit.name}, {now - started:.0f} s{more}")
 
 
 def _path(folder: Path, unit: Unit) -> Path:

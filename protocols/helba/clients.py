@@ -13,10 +13,13 @@ from ..run.program import Desk
 from .settings import Settings
 
 
-def user(features: np.ndarray, rewards: np.ndarray, settings: Settings, desk: Desk) -> ClientProgram:
-    """Each user checks its own numbers before they leave it.  features: (T, K, d).  rewards: (T, K), of every arm."""
+def user(features: np.ndarray, rewards: np.ndarray | None, settings: Settings, desk: Desk) -> ClientProgram:
+    """Each user checks its own numbers before they leave it.
+
+    features: (T, K, d).  rewards: (T, K), of every arm; None where the world is told the arm and says what it paid.
+    """
     for step in range(desk.start, settings.steps):
-        check(features[step], rewards[step], settings.constants, step)
+        check(features[step], np.zeros(settings.arms) if rewards is None else rewards[step], settings.constants, step)
         yield Send(features[step], FEATURE_BITS)
         arm = yield Receive(())
         if not 0 <= arm < settings.arms:
@@ -24,7 +27,13 @@ def user(features: np.ndarray, rewards: np.ndarray, settings: Settings, desk: De
                 f"the user of step {step} was told arm {{}} of {settings.arms}: a range was left", own=str(int(arm))
             )
         desk.note(np.array(arm))
-        yield Send(rewards[step, int(arm)], FEATURE_BITS)
+        if rewards is None:
+            desk.tell(np.array(arm))
+            paid = desk.hear(())
+            check(features[step], np.full(settings.arms, paid), settings.constants, step)
+        else:
+            paid = rewards[step, int(arm)]
+        yield Send(paid, FEATURE_BITS)
 
 
 def check_all(problem: Problem, given: Constants) -> None:

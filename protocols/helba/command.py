@@ -18,10 +18,12 @@ from mpc.net.transport import DEFAULT_TIMEOUT
 
 from ..published.ckks import Scheme
 from ..published.kept import forget, stopped
+from ..run.apart import Apart
 from ..run.folder import Keep
 from ..run.options import MPC, System
 from ..run.program import Program
 from ..run.report import Report
+from .ckks.apart import Ciphertexts
 from .ckks.cast import KEEPING
 from .ckks.run import play_ckks
 from .ckks.run import report as ckks_report
@@ -95,7 +97,10 @@ class Helba(System):
         )  # fmt: skip
         data.add_argument("--data-dir", type=Path, help="the folder with u.data of MovieLens 100K")
         data.add_argument("--user", type=int, default=0, help="of MovieLens, whose ratings define theta (0)")
+        self.add_apart(parser)
 
+    def add_apart(self, parser: ArgumentParser) -> None:
+        """Ciphertexts."""
         usual = Scheme()
         keys = parser.add_argument_group("ciphertexts of mode ckks")
         keys.add_argument("--security", type=int, default=usual.security, help="bits: 128, 192 or 256 (128)")
@@ -107,6 +112,10 @@ class Helba(System):
             "--products", type=int, default=usual.products, metavar="P",
             help="how many, one after the other, between two refreshes (2)",
         )  # fmt: skip
+
+    def apart(self, options: Namespace) -> Apart:
+        """Users bring the problem."""
+        return Ciphertexts(ckks_settings_of(options)) if options.mode == CKKS else super().apart(options)
 
     def check(self, options: Namespace) -> None:
         """What argparse does not know."""

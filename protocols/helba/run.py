@@ -13,7 +13,7 @@ from mpc.client import ClientProgram
 from mpc.session import Session
 from mpc.share import Share
 
-from ..run.program import Arrays, Counted, Desk, Ended, Facts, Program, Role
+from ..run.program import Arrays, Brings, Counted, Desk, Ended, Facts, Fresh, Program, Role
 from .beside import Beside
 from .clients import check_all, user
 from .program import USER, State, decide, pay, update_items
@@ -70,7 +70,23 @@ class Encrypted(Program["Run"]):
 
     def client(self, role: str, own: Arrays, desk: Desk) -> ClientProgram:
         """The users, in turn."""
-        return user(own["features"], own["rewards"], self.settings, desk)
+        return user(own["features"], own.get("rewards"), self.settings, desk)
+
+    def brings(self, role: str) -> Brings:
+        """The users: features of all arms, arm by arm; and what each would have paid, if that is known."""
+        arms = self.settings.arms
+        return (
+            Brings(arms * self.settings.constants.dim, self.settings.steps, "step", arms) if role == USER else Brings()
+        )
+
+    def brought(self, role: str, rows: np.ndarray | None, fresh: Fresh) -> Arrays:
+        """A row for each step."""
+        if rows is None:
+            return {}
+        given = self.settings
+        shape = given.steps, given.arms, given.constants.dim
+        features, paid = np.split(rows[: given.steps], [given.arms * given.constants.dim], axis=1)
+        return {"features": features.reshape(shape), **({"rewards": paid} if paid.size else {})}
 
     def result(self, ended: Ended) -> Run:
         """Arms and batch ends beside those of the policy in the clear, which breaks near ties as the run did."""

@@ -7,6 +7,7 @@ import math
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,27 +15,25 @@ import numpy as np
 
 from bandits.coins import Noise
 from bandits.linear_problem import LinearProblem, ProblemError, load_arms, load_theta
-from bandits.oful import Confidence
-from bandits.spectral import SpectralConfidence
 from mpc.errors import ConfigError
 
+from ..run.apart import Apart
 from ..run.folder import Keep
+from ..run.on_shares import OnShares
 from ..run.options import CLASSIC, MPC, System
 from ..run.program import Program
 from ..run.report import Report
+from .classic.apart import Classic
 from .classic.run import play_classic
 from .mpc.run import Outsourced, Run
 from .mpc.settings import SUM_BITS, Settings
-from .problems import LINUCB, NEIGHBOURS, SPECTRAL, made_up, of
+from .problems import LINUCB, NEIGHBOURS, PAPER, SPECTRAL, as_published, made_up, of
 from .report import classic_document, classic_text, document, text
 
 MOVIELENS, NORMAL = "movielens", "normal"
 VALKO, PRINTED = "valko", "printed"
-OURS, PAPER = "ours", "paper"
-_CONSTANTS = {
-    OURS: {"gamma": 1.0, "delta": 0.01, "noise": 1.0},
-    PAPER: {"gamma": 0.01, "delta": 0.001, "noise": 0.01},
-}
+OURS, AS_PUBLISHED = "ours", "paper"
+_CONSTANTS = {OURS: {"gamma": 1.0, "delta": 0.01, "noise": 1.0}, AS_PUBLISHED: PAPER}
 _ROLES = """
 
 DO, the data owner, has theta: the arm x pays <x, theta> and noise.  DC, the data customer, pays for N pulls and learns
@@ -76,6 +75,22 @@ class LinUCBDS(System):
             help="processes in which P, and Comp, share what takes long; mode classic (1)",
         )
 
+    def add_apart(self, parser: ArgumentParser) -> None:
+        """Bounds of what only DO knows."""
+        self.add_options(parser, processes=True)
+        parser.add_argument("--theta-norm", type=float, help="S, at least theta's norm")
+        if self.name == SPECTRAL:
+            parser.add_argument("--smoothness", type=float, help="C, at least theta's norm by the graph's Laplacian")
+
+    def apart(self, options: Namespace) -> Apart:
+        """Arms and bounds are public, and theta is DO's alone; as published, DO tells P what it knows of the rest."""
+        if options.mode == CLASSIC:
+            public = partial(public_problem, options, self.name)
+            return Classic(
+                self.name, public, options.budget, Noise(options.noise_kind), options.bits, options.cores
+            )  # fmt: skip
+        return OnShares(program_of(options, public_problem(options, self.name)))
+
     def check(self, options: Namespace) -> None:
         """What argparse does not know."""
         if options.budget < 1:
@@ -95,7 +110,7 @@ class LinUCBDS(System):
 
     def program(self, options: Namespace, *, processes: bool) -> Outsourced:
         """On shares."""
-        return program_of(options, self.name)
+        return program_of(options, problem_of(options, self.name))
 
     def report(self, options: Namespace, program: Program[Any], run: Run) -> Report:
         """Rewards are nobody's to see: what is drawn is the reference."""
@@ -170,9 +185,8 @@ def add_problem(parser: argparse.ArgumentParser, program: str) -> None:
     run.add_argument("--budget", type=int, default=200, help="N, how many pulls are paid for (200)")
 
 
-def program_of(options: argparse.Namespace, program: str) -> Outsourced:
+def program_of(options: argparse.Namespace, problem: LinearProblem) -> Outsourced:
     """What the options mean on shares."""
-    problem = problem_of(options, program)
     settings = Settings.of(
         problem, options.budget, noise=Noise(options.noise_kind), hide=options.hide_arms,
         sum_bits=SUM_BITS if options.sum_bits is None else options.sum_bits,
@@ -182,8 +196,7 @@ def program_of(options: argparse.Namespace, program: str) -> Outsourced:
 
 def problem_of(options: argparse.Namespace, program: str) -> LinearProblem:
     """Arms, theta and constants as the options name them."""
-    said = {name: getattr(options, name) for name in ("gamma", "delta", "noise")}
-    constants = {name: _CONSTANTS[options.constants][name] if value is None else value for name, value in said.items()}
+    constants = _constants(options)
     neighbours = options.neighbours if program == SPECTRAL else NEIGHBOURS
     files = options.arms_file is not None or options.theta is not None
     movies = options.data == MOVIELENS
@@ -203,11 +216,35 @@ def problem_of(options: argparse.Namespace, program: str) -> LinearProblem:
             )  # fmt: skip
     except ProblemError as error:
         raise ConfigError(str(error)) from error
-    growing, exploration = options.constants == PAPER, found.exploration
-    if isinstance(exploration, SpectralConfidence):
-        return replace(found, exploration=replace(exploration, growing=growing, printed=options.omega == PRINTED))
-    assert isinstance(exploration, Confidence)
-    return replace(found, exploration=replace(exploration, growing=growing))
+    return _as_named(options, found)
+
+
+def public_problem(options: argparse.Namespace, program: str) -> LinearProblem:
+    """The same as all roles know it, where theta is one's own: arms, constants and bounds, and a theta of zeros."""
+    wanted = ["arms_file", "theta_norm", *(["smoothness"] if program == SPECTRAL else [])]
+    if missing := [name for name in wanted if getattr(options, name) is None]:
+        raise ConfigError(f"{missing[0]} is missing: arms and bounds of theta are public, and the same at all roles")
+    if options.theta is not None or options.data is not None:
+        raise ConfigError("theta is DO's own, in the file that its data.file names: leave out 'theta' and 'data'")
+    neighbours = options.neighbours if program == SPECTRAL else NEIGHBOURS
+    try:
+        arms = load_arms(options.arms_file)
+        found = of(program, arms, np.zeros(arms.shape[1]), neighbours, _constants(options))
+        bounds = {name: getattr(options, name) for name in wanted[1:]}
+        return _as_named(options, replace(found, exploration=replace(found.exploration, **bounds)))  # type: ignore[type-var]
+    except ProblemError as error:
+        raise ConfigError(str(error)) from error
+
+
+def _constants(options: argparse.Namespace) -> dict[str, float]:
+    said = {name: getattr(options, name) for name in ("gamma", "delta", "noise")}
+    return {name: _CONSTANTS[options.constants][name] if value is None else value for name, value in said.items()}
+
+
+def _as_named(options: argparse.Namespace, found: LinearProblem) -> LinearProblem:
+    """With the widths that the options name."""
+    printed = hasattr(options, "omega") and options.omega == PRINTED  # LinUCB has no such option
+    return as_published(found, growing=options.constants == AS_PUBLISHED, printed=printed)
 
 
 def _report(

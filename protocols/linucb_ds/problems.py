@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +11,13 @@ import numpy as np
 from bandits.linear_problem import LinearProblem, ProblemError
 from bandits.movielens import movielens, spectral_movielens
 from bandits.oful import Confidence
-from bandits.spectral import neighbour_graph, spectral_problem
+from bandits.spectral import SpectralConfidence, neighbour_graph, spectral_problem
+from mpc.errors import ConfigError
 
 LINUCB, SPECTRAL = "linucb-ds", "spectralucb-ds"
 NEIGHBOURS = 10
+PAPER: Mapping[str, float] = {"gamma": 0.01, "delta": 0.001, "noise": 0.01}
+"""The constants of the paper's experiments, where S and C are log t (`as_published`)."""
 _NONE: Mapping[str, float] = {}
 
 
@@ -41,6 +45,27 @@ def of(
     if arms.shape[1:] != theta.shape:
         raise ProblemError(f"arms of shape {arms.shape} and theta of shape {theta.shape}: both need the same dimension")
     return spectral_problem(neighbour_graph(arms, neighbours), arms @ theta, **constants)
+
+
+def as_published(problem: LinearProblem, *, growing: bool = True, printed: bool = False) -> LinearProblem:
+    """The problem with the paper's S or C = log t; printed: and with SpectralUCB's omega as it prints it."""
+    exploration = problem.exploration
+    if isinstance(exploration, SpectralConfidence):
+        return replace(problem, exploration=replace(exploration, growing=growing, printed=printed))
+    assert isinstance(exploration, Confidence)
+    return replace(problem, exploration=replace(exploration, growing=growing))
+
+
+def completed(public: LinearProblem, row: np.ndarray) -> LinearProblem:
+    """What all know, and what its owner alone does: theta, or on a graph what each node pays on average.
+
+    ConfigError where that breaks the bounds which are public.
+    """
+    spectral = isinstance(public.exploration, SpectralConfidence)
+    try:
+        return replace(public, theta=public.arms.T @ row if spectral else row)
+    except ProblemError as error:
+        raise ConfigError(str(error)) from error
 
 
 def normal_arms(arms: int, dim: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

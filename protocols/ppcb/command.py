@@ -8,8 +8,6 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-import numpy as np
-
 from bandits.environments import Environment
 from mpc.errors import ConfigError
 from mpc.interop.crypten import crypten_python
@@ -19,7 +17,7 @@ from ..run.exits import say
 from ..run.folder import Keep, notes_in
 from ..run.launch import launch
 from ..run.options import System, add_problem, processes_of
-from ..run.program import Arrays, Program, home_of
+from ..run.program import Program
 from ..run.rehearsal import rehearse
 from ..run.report import Report
 from ..run.simulate import simulate
@@ -27,7 +25,6 @@ from .clients import Tally, pulled
 from .crypten.engine import beside, check_engine
 from .crypten.report import report as beside_report
 from .data_options import add_data, check_data, environment_of
-from .player import feature_blocks
 from .report import report
 from .run import Bandit, Run
 from .settings import Argmax, Division, Policy, Settings, Truncation, Variant
@@ -61,7 +58,6 @@ class PPCB(System):
     name = "ppcb"
     summary = "the private contextual bandit, on a data set"
     about, examples, unit, draws_reference, parties = _ABOUT, _EXAMPLES, "decision", False, 3
-    apart = True
 
     def add_problem(self, parser: ArgumentParser) -> None:
         """The length of a run, on which its state bits and refreshes depend, and settings."""
@@ -134,26 +130,6 @@ class PPCB(System):
             return f"  reward {paid.average:.4f}  {cost.rounds:g} rounds  {cost.opened_bytes / 1e3:,.1f} kB"
 
         return more
-
-    def columns(self, program: Program[Any], role: str) -> int:
-        """An owner its features, in the order of the parties; the puller and the payer meet the world by lines."""
-        assert isinstance(program, Bandit)
-        blocks = feature_blocks(program.settings.dim, program.parties, program.settings.widths)
-        widths = {home_of(party): block.stop - block.start for party, block in enumerate(blocks)}
-        return widths.get(role.replace(" ", "-"), 0)
-
-    def from_rows(self, program: Program[Any], role: str, rows: np.ndarray | None) -> Arrays:
-        """A row for each context; with replicas, those of a context follow each other."""
-        assert isinstance(program, Bandit)
-        if role in (each.name for each in program.roles):
-            return {}
-        given = program.settings
-        wanted = program.steps * given.replicas
-        rows = np.zeros((wanted, 0)) if rows is None else rows
-        if len(rows) < wanted:
-            raise ConfigError(f"{len(rows):,} rows, and this run takes {wanted:,}: one for each context")
-        shape = program.decisions, given.batch, given.replicas, rows.shape[1]
-        return {"features": np.ascontiguousarray(rows[:wanted].reshape(shape).swapaxes(1, 2))}
 
     def report(self, options: Namespace, program: Program[Any], run: Run) -> Report:
         """Beside the twin."""

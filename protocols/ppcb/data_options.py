@@ -5,8 +5,10 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from bandits.environments import DATA_SETS, Environment, Task, synthetic_linear
+from bandits.data import DataError, load
+from bandits.environments import DATA_SETS, Environment, Task
 from mpc.errors import ConfigError
+from mpc.extras import extra
 
 from ..run.choices import chosen
 
@@ -38,13 +40,10 @@ def task_of(options: Namespace) -> Task | None:
 def environment_of(options: Namespace, *, held_out: bool = False) -> Environment:
     """The data set as these options want it.  held_out: with the rows of its test file."""
     task = task_of(options)
-    if options.data == "synthetic" and task is None and not held_out and min(options.arms, options.dim) > 0:
-        return synthetic_linear(options.arms, options.dim)
-    from bandits.data import DataError, load  # scikit-learn takes a second to import, and no other command needs it
-
     try:
-        return load(
-            options.data, arms=options.arms, dim=options.dim, data=options.data_dir, task=task, held_out=held_out
-        )
+        with extra(f"--data {options.data} (--data synthetic does not)"):
+            return load(
+                options.data, arms=options.arms, dim=options.dim, data=options.data_dir, task=task, held_out=held_out
+            )
     except DataError as error:
         raise ConfigError(str(error)) from error

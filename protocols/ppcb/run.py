@@ -18,10 +18,22 @@ from mpc.errors import ConfigError
 from mpc.ledger import Entry
 from mpc.session import Session
 
-from ..run.program import Arrays, Counted, Desk, Ended, Facts, Program, Role, home_of
+from ..run.program import (
+    Arrays,
+    Brings,
+    Counted,
+    Desk,
+    Ended,
+    Facts,
+    Fresh,
+    Program,
+    Role,
+    home_of,
+    party_name,
+)
 from .clients import Tally, World, by_step, check_memory, payer, pulled, puller
 from .dealt_coins import choices
-from .player import Owners, split
+from .player import Owners, feature_blocks, split
 from .program import PAYER, PULLER
 from .settings import Policy, Settings, Variant
 
@@ -101,6 +113,22 @@ class Bandit(Program["Run"]):
         if role == PULLER:
             return puller(self.settings, self.decisions, desk)
         return payer(own.get("outcomes"), self.settings, self.decisions, desk, self.paid)
+
+    def brings(self, role: str) -> Brings:
+        """An owner its features, in the order of the parties; the puller and the payer meet the world."""
+        blocks = feature_blocks(self.settings.dim, self.parties, self.settings.widths)
+        widths = {party_name(party): block.stop - block.start for party, block in enumerate(blocks)}
+        return Brings(widths.get(role, 0), self.steps * self.settings.replicas, "context")
+
+    def brought(self, role: str, rows: np.ndarray | None, fresh: Fresh) -> Arrays:
+        """A row for each context; with replicas, those of a context follow each other."""
+        if role in (each.name for each in self.roles):
+            return {}
+        given = self.settings
+        wanted = self.steps * given.replicas
+        rows = np.zeros((wanted, 0)) if rows is None else rows[:wanted]
+        shape = self.decisions, given.batch, given.replicas, rows.shape[1]
+        return {"features": np.ascontiguousarray(rows.reshape(shape).swapaxes(1, 2))}
 
     def once_a_cycle(self, player: Any) -> None:
         """The refresh."""

@@ -20,6 +20,7 @@ _MOST_ARMS_PUBLISHED = 300
 _PUBLISHED_RECIPROCAL = 256.0
 _NEWTON_PUBLISHED = 7
 _BATCH_SPREAD = 1024.0  # of a batch's eigenvalues, at 20 fraction bits: it makes a unit of 2^-24 one of 2^-14
+_MOST_SPARE = 14  # bits of the reciprocal's lines that may be left out: it is off by 2^(spare / 2) units of x then
 _SLACK = 2.0**-7  # how far rounding may carry 1 + x'u below 1 or above its bound
 
 
@@ -343,10 +344,10 @@ class Settings:
 
     @cached_property
     def lines(self) -> Lines:
-        """The table of 1 / x over [1, upper]; a few bits coarser where that spares a truncation of its results."""
+        """The table of 1 / x over [1, upper]; coarser where that spares a truncation of its results."""
         full = Lines.over(Reciprocal(1.0 - _SLACK), self.upper, self.fraction_bits, self.segments)
         spare = full.out_scale - self._room
-        return replace(full, out_scale=self._room) if 0 < spare <= 8 else full
+        return full.coarser(self._room) if 0 < spare <= _MOST_SPARE else full
 
     @cached_property
     def factor_scale(self) -> int:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from mpc.errors import ConfigError, Desync
+from mpc.extras import missing
 
 try:
     import seal  # type: ignore[import-untyped,import-not-found,unused-ignore]
@@ -30,10 +31,7 @@ Plain = Any
 def require_package() -> None:
     """An error with the cure where the extra is missing."""
     if seal is None or not hasattr(seal, "SEALContext"):
-        raise ConfigError(
-            "CKKS needs seal-python (the package named seal is another one): python -m pip install "
-            "'masked-bandits[ckks]'"
-        )
+        raise missing("seal", "CKKS")
 
 
 @dataclass(frozen=True)

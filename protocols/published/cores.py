@@ -10,9 +10,11 @@ but its pipes, draws from the system alone, and leaves when its role is gone, ho
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import struct
+import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from types import TracebackType
@@ -36,11 +38,15 @@ def check_cores(cores: int) -> None:
 
 
 class Cores:
-    """Processes for these kinds of work, which each helper takes as they are now; close them when all is done."""
+    """Processes for these kinds of work, which each helper takes as they are now; close them when all is done.
 
-    def __init__(self, cores: int, *works: Work) -> None:
+    least: seconds of a list that is worth a message to helpers, by what its like took last; a shorter one stays here.
+    """
+
+    def __init__(self, cores: int, *works: Work, least: float = 2e-3) -> None:
         check_cores(cores)
-        self.count, self._works = cores, works
+        self.count, self._works, self._least = cores, works, least
+        self._each = [math.inf] * len(works)  # seconds of a row
         self._helpers: list[_Helper] = []
         try:
             for _ in range(cores - 1):
@@ -51,11 +57,16 @@ class Cores:
 
     def map(self, work: Work, rows: Sequence[Sequence[int]]) -> list[Any]:
         """work(*row) of each row."""
-        number, ends = self._works.index(work), self._ends(len(rows))
-        for helper, start, end in zip(self._helpers, [0, *ends], ends):
+        number = self._works.index(work)
+        asked = self._helpers if rows and len(rows) * self._each[number] >= self._least else []
+        ends = self._ends(len(rows)) if asked else [0]
+        for helper, start, end in zip(asked, [0, *ends], ends):
             helper.ask(number, rows[start:end])
-        own = [work(*row) for row in rows[ends[-1] if ends else 0 :]]
-        return [value for helper in self._helpers for value in helper.answers()] + own
+        began, rest = time.process_time(), rows[ends[-1] :]
+        own = [work(*row) for row in rest]
+        if rest:
+            self._each[number] = (time.process_time() - began) / len(rest)
+        return [value for helper in asked for value in helper.answers()] + own
 
     def _ends(self, rows: int) -> list[int]:
         """Where the shares of the helpers end; the role's own is no larger than theirs."""

@@ -20,6 +20,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from mpc.errors import ConfigError, RangeError
+from mpc.extras import missing
 
 from .cores import Cores
 
@@ -63,7 +64,7 @@ class Counts:
 def require_packages() -> None:
     """An error with the cure where the extra is missing."""
     if gmpy2 is None:
-        raise ConfigError("Paillier needs phe and gmpy2: python -m pip install 'masked-bandits[paillier]'")
+        raise missing("phe", "Paillier")
 
 
 def check_bits(bits: int, *, insecure: bool = False) -> None:

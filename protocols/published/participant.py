@@ -100,7 +100,7 @@ def launched(
         command = own_command("protocols.published.participant", system.where, str(folder))
         launch(
             command, len(names), names=names, timeout=timeout, linger=timeout, patient=[cast.patient],
-            output=StepLines.heard(watch),
+            output=StepLines.heard(watch), load=[system.where.partition(":")[0]],
         )  # fmt: skip
         ended = {name: json.loads(_outcome_path(folder, name).read_text()) for name in names}
     times = {name: {part: Spent(**spent) for part, spent in one["times"].items()} for name, one in ended.items()}
@@ -136,11 +136,20 @@ def main() -> None:
 def _played(
     here: Place, play: Play[O], names: list[str], calls: list[tuple[str, str]], centre: str
 ) -> tuple[O, Times]:  # fmt: skip
-    central = centre in ("", names[here.node])
-    patience = here.timeout if central else 2.0 * here.timeout + 1.0
     links = _links(here, names, calls, time.monotonic() + here.starting)
+    me = names[here.node]
+    return played_over(play, links, me, names, centre, timeout=here.timeout, starting=here.starting)
+
+
+def played_over(
+    play: Play[O], links: Mapping[str, Channel], me: str, names: Sequence[str], centre: str, *, timeout: float,
+    starting: float,
+) -> tuple[O, Times]:  # fmt: skip
+    """What the participant `me` ends with, over its links, which end with it."""
+    central = centre in ("", me)
+    patience = timeout if central else 2.0 * timeout + 1.0
     try:
-        return over_links(play, links, timeout=patience, first=patience + here.starting, nodes=names)
+        return over_links(play, links, timeout=patience, first=patience + starting, nodes=names)
     except PeerLost:
         if not central:
             time.sleep(_SECONDS_BEHIND)

@@ -1,13 +1,15 @@
 """A party's file, from TOML: what it says, and all that is wrong with it at once.  Knows names and types; no program.
 
-role, session, program, parties        who this is, in what
+role, session, program, mode, parties  who this is, in what; parties of mode mpc alone
 [own]       key, certificate, listen   paths are seen from the file's own folder
 [peers.ROLE]                           certificate, fingerprint, address of one that listens
 [options]                              those of the program, as `masked run PROGRAM` has them
-[data]      file, columns              what this role alone has
+[data]      file, columns, id          what this role alone has
+[world]     tell, hear                 MODULE:FUNCTION, in place of lines on stdout and stdin
 [material]  store, session             of a computing party
 [output]    folder, checkpoint_every
 [timeouts]  start, round               seconds
+[watch]     log, listen                form of the log; where /healthz and /metrics are, on this machine
 """
 
 from __future__ import annotations
@@ -22,12 +24,16 @@ from mpc.errors import ConfigError
 from mpc.net.certificates import CERTIFICATE_FILE, KEY_FILE
 
 from .exits import say
+from .log import Form
+from .program import party_name
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
+ON_SHARES = "mpc"
+"""The mode of a `Program`; any other is of a published protocol."""
 _START, _ROUND = 600.0, 60.0
 
 
@@ -48,6 +54,7 @@ class Config:
     role: str
     session: str
     program: str
+    mode: str
     parties: int
     key: Path = field(repr=False)
     certificate: Path
@@ -56,22 +63,32 @@ class Config:
     options: Mapping[str, Any]
     data: Path | None
     columns: tuple[str, ...]
+    id: str
+    tell: str
+    hear: str
     store: Path | None
     material: str
     folder: Path
     every: int
     start: float
     round: float
+    log: Form
+    watch: tuple[str, int] | None
 
     @property
     def computes(self) -> bool:
         """Whether this is a computing party."""
         return self.role in party_names(self.parties)
 
+    @property
+    def home(self) -> Path:
+        """The folder of the file, from which its paths are seen."""
+        return self.path.absolute().parent
+
 
 def party_names(parties: int) -> list[str]:
     """What the computing parties are called."""
-    return [f"party {p}" for p in range(parties)]
+    return [party_name(party) for party in range(parties)]
 
 
 def load(path: Path) -> Config:
@@ -92,23 +109,25 @@ def load(path: Path) -> Config:
 
 
 def _read(path: Path, top: _Table, reader: _Reader) -> Config:
-    parties = top.whole("parties", least=2)
+    mode = top.text("mode", ON_SHARES)
+    parties = top.whole("parties", least=2) if mode == ON_SHARES else 0
     own, data, material = top.table("own"), top.table("data", {}), top.table("material", {})
+    world, watch = top.table("world", {}), top.table("watch", {})
     output, timeouts, peers = top.table("output"), top.table("timeouts", {}), top.table("peers")
     made = Config(
-        path, top.text("role"), top.text("session"), top.text("program"), parties,
+        path, top.text("role"), top.text("session"), top.text("program"), mode, parties,
         own.path("key", KEY_FILE), own.path("certificate", CERTIFICATE_FILE), own.address("listen", None),
         {role: _peer(peers.table(role)) for role in list(peers.left)}, top.table("options", {}).rest(),
-        data.path("file", None), data.texts("columns"), material.path("store", None),
+        data.path("file", None), data.texts("columns"), data.text("id", ""), world.text("tell", ""),
+        world.text("hear", ""), material.path("store", None),
         material.text("session", "local"), output.path("folder"), output.whole("checkpoint_every", 100, least=1),
         timeouts.seconds("start", _START), timeouts.seconds("round", _ROUND),
+        Form(watch.one_of("log", [form.value for form in Form])), watch.address("listen", None),
     )  # fmt: skip
     names = party_names(parties) if parties <= 1000 else []
     computes = made.role in names
     if computes and made.listen is None and top.fits:
         reader.wrong.append(f'own.listen is missing: {made.role} listens, for example at "0.0.0.0:7700"')
-    if not computes and made.listen is not None:
-        reader.wrong.append(f"own.listen is of computing parties, and {made.role} calls only: leave it out")
     if computes and made.store is None:
         reader.wrong.append("material.store is missing: name the folder that was dealt for this party")
     if made.role in made.peers:
@@ -118,6 +137,10 @@ def _read(path: Path, top: _Table, reader: _Reader) -> Config:
             reader.wrong.append(f'[peers."{name}"] is missing')
         elif name in made.peers and made.peers[name].address is None and _calls(made.role, name, names):
             reader.wrong.append(f'peers."{name}".address is missing: {made.role or "this one"} calls it')
+    for key, given in (("tell", made.tell), ("hear", made.hear)):
+        module, _, name = given.partition(":")
+        if given and not (name.isidentifier() and all(part.isidentifier() for part in module.split("."))):
+            reader.wrong.append(f"world.{key} is MODULE:FUNCTION, not {given!r}")
     return made
 
 
@@ -191,6 +214,11 @@ class _Table:
         value = self._taken(key, [], [])
         fits = isinstance(value, list) and all(isinstance(each, str) for each in value)
         return tuple(self._judged(key, value, fits, "a list of texts", []))
+
+    def one_of(self, key: str, words: list[str]) -> str:
+        """One of these, the first by default."""
+        value = self._taken(key, words[0], words[0])
+        return str(self._judged(key, value, value in words, f"one of {', '.join(words)}", words[0]))
 
     def whole(self, key: str, usual: Any = _MISSING, *, least: int) -> int:
         """A whole number."""

@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import zip_longest
 from pathlib import Path
@@ -21,12 +21,14 @@ import numpy as np
 
 from mpc.correlations import Correlation, ProductMask
 from mpc.errors import DEALER, ConfigError, OutOfMaterial, ProcessFailed
+from mpc.heap import keep_freed_memory
 from mpc.launch import NOTE, Place, own_command
 from mpc.lifeline import lifeline, to_the_end
 from mpc.net.channel import adopt, await_parties, call_dealer
 from mpc.net.frames import DEALER_NODE
 from mpc.net.joining import Address, listen_in_kernel
 from mpc.net.keys import Keys, keys_for
+from mpc.nursery import Started, start
 from offline import Plan, Store, StoreSource, StreamSource, TrustedDealer, serve
 from offline.plan import describe
 
@@ -69,14 +71,11 @@ def dealer_beside(
     command += ["--report", str(scratch / REPORT)]
     said = scratch / "dealer.log"  # a dealer that loses a party is a witness, not the cause
     with listener, lifeline() as (held, tied), said.open("wb") as log:
-        process = subprocess.Popen(
-            [*command, "--listener", str(listener.fileno())],
-            pass_fds=[listener.fileno(), held],
-            env={**os.environ, **places.pop(DEALER_NODE), **tied},
-            stdin=subprocess.DEVNULL,
-            stderr=log,
-            start_new_session=True,
-        )
+        process = start(
+            [*command, "--listener", str(listener.fileno())], {**os.environ, **places.pop(DEALER_NODE), **tied},
+            keep=[listener.fileno(), held], stdout=None, stderr=log.fileno(),
+            load=["protocols.cli", "protocols.commands.dealer"],
+        )  # fmt: skip
         listener.close()
         try:
             yield places
@@ -91,7 +90,7 @@ def dealer_beside(
             _end(process)
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _end(process: Started) -> None:
     """Kindly and then not."""
     with to_the_end():
         process.terminate()
@@ -106,6 +105,7 @@ def serve_from_environment(
     plan: Plan, steps: int, listener: int, *, coins: Path | None, first: int, report: Path | None
 ) -> None:
     """The dealer process's own work."""
+    keep_freed_memory()
     where = _where()
     warm_up(plan.items)
     key = None if coins is None else read_kept(coins, cure="start the run again")
@@ -124,16 +124,12 @@ class _Timed(TrustedDealer):
     blocks = 0
     seconds = 0.0
 
-    def enter(self, block: int) -> None:
-        """Stand at the start of a block."""
-        super().enter(block)
-        self.blocks = block + 1
-
-    def corrections(self, item: Correlation) -> np.ndarray:
-        """What party 0 is handed for the next item."""
+    def deal(self, items: Sequence[Correlation], blocks: range, steps: int = 1) -> np.ndarray:
+        """What party 0 is handed in these blocks."""
         started = time.perf_counter()
-        made = super().corrections(item)
+        made = super().deal(items, blocks, steps)
         self.seconds += time.perf_counter() - started
+        self.blocks += len(blocks)
         return made
 
 

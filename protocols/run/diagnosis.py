@@ -1,21 +1,25 @@
 """What a session's links and certificates will do, by the measures of all its roles at once.  Knows no inputs.
 
-A role that is not there ends it with the list, as it would end a run.
+A role that is not there in time is a row of its own; the links of the others are measured.
 """
 
 from __future__ import annotations
 
 import datetime as dt
+import time
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from mpc.errors import ConfigError, PeerLost
+from mpc.net.certificates import Certificate
 from mpc.net.probe import Link, probe
-from mpc.net.tls import Tls, TlsClient, listen_on
+from mpc.net.tls import KEEP_ALIVE, let_idle, over
 
 from .exits import say
-from .member_process import Prepared
+from .member_process import Prepared, gathered_in_time
 
-_PASS, _WARN = "PASS", "WARN"
+PASS, WARN, FAIL = "PASS", "WARN", "FAIL"
 _SLOW = 0.1  # seconds of a round trip
 _NARROW = 1e6  # bytes a second
 _APART = 60.0  # seconds between two clocks
@@ -23,10 +27,7 @@ _APART = 60.0  # seconds between two clocks
 
 @dataclass(frozen=True)
 class Finding:
-    """verdict: PASS or WARN; what fails ends a diagnosis with its error.  of: a link or a certificate.
-
-    what: was found, and the cure.
-    """
+    """verdict: PASS, WARN or FAIL.  of: a link, a role or a certificate.  what: was found, and the cure."""
 
     verdict: str
     of: str
@@ -35,52 +36,96 @@ class Finding:
     bytes_per_second: float | None = None
 
 
-def diagnosed(given: Prepared) -> tuple[list[Finding], dict[str, Any]]:
-    """Findings, and what a decision will take as far as this role's links say."""
-    config, member = given.config, replace(given.member, session=f"{given.config.session} doctor")
-    if config.listen is not None:
-        listener = listen_on(*config.listen)
-        mesh: Tls | TlsClient = Tls.join(member, listener, timeout=config.round, starting=config.start, log=say)
-    else:
-        mesh = TlsClient.join(member, timeout=config.round, starting=config.start, log=say)
+def diagnosed(
+    given: Prepared, *, wait: float = 60.0, idle: float = 0.0, sleep: Callable[[float], None] = time.sleep
+) -> tuple[list[Finding], dict[str, Any]]:
+    """Findings, and what a decision will take as far as this role's links say.
+
+    wait: seconds for the others.  idle: seconds for which links are left alone, to find out whether they last.
+    """
+    config, waits = given.config, f" idle {idle:g}" if idle else ""
+    member = replace(given.member, session=f"{config.session} doctor{waits}")
+    names = member.names
+    links, missing = gathered_in_time(replace(given, member=member), wait)
+    mesh = over(member, links, config.round + 2.0 * wait, say)
     try:
-        links = probe(mesh, len(member.names))
+        measured = probe(mesh, member.linked, links)
+        found = [_of_link(names[peer], each) for peer, each in sorted(measured.items())]
+        alive = [peer for peer, each in measured.items() if isinstance(each, Link)]
+        if idle:
+            let_idle(links)
+            sleep(idle)
+            again = probe(mesh, member.linked, alive)
+            found += [_of_idle(names[peer], idle, each) for peer, each in sorted(again.items())]
+        elif alive:
+            found.append(Finding(PASS, "idle links", f"kept alive each {KEEP_ALIVE} s; --idle 300 tries them without"))
     finally:
         mesh.close()
-    now = dt.datetime.now(dt.timezone.utc)
-    certificates = {config.role: member.certificate}
-    certificates |= {member.names[other]: peer.certificate for other, peer in member.peers.items()}
-    found = [_of_link(member.names[link.peer], link) for link in links]
     found += [
-        Finding(
-            _WARN if (soon := each.check_time(now)) else _PASS, role, soon or f"certificate until {each.end:%Y-%m-%d}"
-        )
-        for role, each in certificates.items()
+        Finding(FAIL, names[peer], f"is missing after {wait:g} s: {why}") for peer, why in sorted(missing.items())
     ]
-    return found, _prediction(given, links)
+    certificates = {config.role: member.certificate}
+    certificates |= {names[other]: peer.certificate for other, peer in member.peers.items()}
+    now = dt.datetime.now(dt.timezone.utc)
+    found += [_of_certificate(role, each, now) for role, each in certificates.items()]
+    return found, _prediction(given, [each for each in measured.values() if isinstance(each, Link)])
 
 
-def _of_link(name: str, link: Link) -> Finding:
+def _of_certificate(role: str, certificate: Certificate, now: dt.datetime) -> Finding:
+    try:
+        soon = certificate.check_time(now)
+    except ConfigError as error:
+        return Finding(FAIL, role, str(error))
+    return Finding(WARN if soon else PASS, role, soon or f"certificate until {certificate.end:%Y-%m-%d}")
+
+
+def _of_link(name: str, link: Link | PeerLost) -> Finding:
+    if isinstance(link, PeerLost):
+        return Finding(FAIL, f"link to {name}", f"{link}: start all doctors again")
     what = f"round trip {1e3 * link.round_trip:.2f} ms, {link.bandwidth / 1e6:.1f} MB/s, clock {link.clock:+.1f} s"
-    verdict = _PASS
+    verdict = PASS
     for bad, cure in (
         (link.round_trip > _SLOW, "a decision takes some ten round trips: bring the machines nearer"),
         (link.bandwidth < _NARROW, "another line, or fewer arms and dimensions"),
         (abs(link.clock) > _APART, "set both clocks by NTP: certificates are judged by them"),
     ):
         if bad:
-            verdict, what = _WARN, f"{what}; {cure}"
+            verdict, what = WARN, f"{what}; {cure}"
     return Finding(verdict, f"link to {name}", what, link.round_trip, link.bandwidth)
 
 
-def _prediction(given: Prepared, links: list[Link]) -> dict[str, Any]:
-    """Rounds, each at the slowest link's delay, and bytes at the narrowest; what machines compute is not in it."""
-    cost, program = given.rehearsed.cost, given.program
+def _of_idle(name: str, idle: float, link: Link | PeerLost) -> Finding:
+    """A link that nobody used and nothing kept alive."""
+    if not isinstance(link, PeerLost):
+        return Finding(PASS, f"idle link to {name}", f"lasted {idle:g} s without keep-alive")
+    cut = f"was cut while it was idle for {idle:g} s"
+    if idle > KEEP_ALIVE:
+        return Finding(WARN, f"idle link to {name}", f"{cut}: a run keeps it alive each {KEEP_ALIVE} s")
+    return Finding(
+        FAIL, f"idle link to {name}", f"{cut}, and keep-alive comes each {KEEP_ALIVE} s: let the firewall wait longer"
+    )
+
+
+def _prediction(given: Prepared, links: Iterable[Link]) -> dict[str, Any]:
+    """Rounds and hops, each at the slowest link's delay, bytes at the narrowest, and what this machine computes."""
+    cost, apart, links = given.apart.cost, given.apart, list(links)
+    if cost is None:
+        return {"text": f"how long a {apart.unit} takes is not known beforehand: it is mostly computing"}
+    said = f"{cost.rounds} rounds, {cost.client_hops} messages of clients and {cost.opened_bytes:,} bytes to each party"
+    if not links:
+        return {"rounds": cost.rounds, "bytes": cost.opened_bytes, "text": f"{said}: no link was measured"}
     delay = max(link.round_trip for link in links) / 2
     narrowest = min(link.bandwidth for link in links)
-    seconds = cost.rounds * delay + (program.parties - 1) * cost.opened_bytes / narrowest
+    on_links = (cost.rounds + cost.client_hops) * delay + (apart.parties - 1) * cost.opened_bytes / narrowest
+    computing = apart.computing()
     text = (
-        f"{cost.rounds} rounds and {cost.opened_bytes:,} bytes to each party: a {program.unit} takes at least "
-        f"{1e3 * seconds:.1f} ms over these links"
+        f"{said}: a {apart.unit} takes about {1e3 * (on_links + computing):.1f} ms, {1e3 * on_links:.1f} of them on "
+        f"these links and {1e3 * computing:.1f} computing on this machine"
     )
-    return {"rounds": cost.rounds, "bytes": cost.opened_bytes, "seconds_at_least": seconds, "text": text}
+    return {
+        "rounds": cost.rounds, "client_hops": cost.client_hops, "bytes": cost.opened_bytes,
+        "seconds_on_links": on_links, "seconds_computing": computing, "seconds": on_links + computing, "text": text,
+    }  # fmt: skip
+
+
+__all__ = ["FAIL", "PASS", "WARN", "Finding", "diagnosed"]

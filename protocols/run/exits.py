@@ -14,6 +14,7 @@ import sys
 from collections.abc import Iterator
 
 from mpc.errors import MaskedError
+from mpc.extras import extra
 from mpc.launch import tell_launcher
 from mpc.lifeline import ENDS, end_with_launcher, hear_ctrl_c
 
@@ -34,7 +35,8 @@ def exit_codes(
         signal.signal(how, _unwind)
     users: tuple[type[Exception], ...] = (MaskedError, *mistakes)
     try:
-        yield
+        with extra("this command"):
+            yield
         sys.stdout.flush()
     except BrokenPipeError:
         _leave(0)

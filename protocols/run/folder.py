@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from mpc.errors import ConfigError
+from mpc.extras import require
 from mpc.files import write_whole
 from mpc.prg import fresh_key
 
@@ -266,6 +267,7 @@ def check_picture(path: Path) -> None:
     if path.suffix.lower() not in PICTURES:
         raise ConfigError(f"a picture ends in {', '.join(PICTURES)}, not as {path.name!r} does: rename it in --plot")
     check_file(path, "--plot")
+    require("matplotlib", "--plot")
 
 
 def check_file(path: Path, option: str) -> None:

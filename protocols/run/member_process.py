@@ -1,15 +1,17 @@
 """One role of a session between machines, by its file: `masked party --config FILE`.  Knows configs, files and TLS.
 
-What a role is, and what it does, is `role_process`'s and the program's; this page finds what it needs on its own
-machine: certificates, data, material, a folder for what it keeps.  No role is handed anything by another.
+What a role is, and what it does, is an `Apart`'s; this page finds what it needs on its own machine: certificates, data,
+material, a folder for what it keeps.  No role is handed anything by another, but secrets that some have in common.
 """
 
 from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import secrets
 import sys
-from collections.abc import Iterator, Mapping
+from argparse import Namespace
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import version
@@ -18,31 +20,26 @@ from typing import IO, Any, NoReturn
 
 import numpy as np
 
-from bandits.csv_table import TableError, read_columns
-from mpc.client import serve
+from bandits.csv_table import TableError, read_rows
 from mpc.errors import ConfigError, MaskedError
-from mpc.ledger import Entry
-from mpc.meter import Cost
 from mpc.net import certificates
-from mpc.net.tls import Member, Peer, Tls, TlsClient, listen_on
+from mpc.net.pages import serving
+from mpc.net.tls import Member, Met, Peer, listen_on, meet, meet_some
 
+from .alignment import NO_ROWS, Rows, check_distinct
+from .apart import SECRET_BYTES, Apart, Seat
+from .call_desk import Call, CallDesk, found
 from .checkpoint import checkpoints
-from .config import Config, party_names
-from .dealer_process import Nothing, check_store, stored
+from .config import ON_SHARES, Config
 from .exits import say
-from .folder import reserved, settle
-from .line_desk import LineDesk
-from .notes import Notes
-from .options import System, add_problem, check_parties
+from .folder import reserved
+from .on_shares import CHECKPOINTS
+from .options import System, add_problem, check_parties, natural
 from .parser import Parser
-from .program import Arrays, Ended, Program
-from .progress import Progress
-from .rehearsal import Rehearsed, rehearse
-from .report import Report, plain_report, show
-from .role_process import PATIENCE, Task, computing_party
-from .tagged_file import prepare
+from .program import Brings, Fresh, fingerprint
+from .status import Status
 
-_CHECKPOINTS = "checkpoints"
+_SHOWN = 200  # letters of a list of public values; of a longer one its fingerprint is compared
 
 
 @dataclass(frozen=True)
@@ -50,115 +47,98 @@ class Prepared:
     """A role that can start."""
 
     config: Config
-    program: Program[Any]
-    rehearsed: Rehearsed
+    apart: Apart
     member: Member
-    own: Arrays = field(repr=False)
+    own: Any = field(repr=False)
+    fresh: Fresh = field(repr=False)
+    tells: Call | None = None
+    hears: Call | None = None
+    rows: Rows = field(default=NO_ROWS, repr=False)
+    say: Callable[[str], None] = say
 
 
-def prepared(config: Config, system: System) -> Prepared:
-    """All that can be wrong on this machine is found before anybody is called, and said at once."""
+def _drawn(_: str) -> bytes:
+    return secrets.token_bytes(SECRET_BYTES)
+
+
+def prepared(
+    config: Config, system: System, fresh: Fresh = _drawn, *, say: Callable[[str], None] = say
+) -> Prepared:  # fmt: skip
+    """All that can be wrong on this machine is found before anybody is called, and said at once.
+
+    fresh: draws this role's own coins.  say: told what whoever watches should know.
+    """
     wrong: list[str] = []
     noted = partial(_noted, wrong)
-    program, rehearsed = None, None
+    apart, own, member, rows = None, None, None, NO_ROWS
     with noted("options"):
-        program = program_of(system, config.parties, config.options)
-        rehearsed = rehearse(program)
-    own, member = None, None
-    with noted("data"):
-        own = {} if program is None else _own(config, system, program)
-    with noted(""):
-        member = None if program is None else _member(config, program, wrong)
-    if program is not None and rehearsed is not None and config.computes and config.store is not None:
+        apart = apart_of(system, config)
+        if config.role not in apart.names:
+            raise ConfigError(f"there is no role {config.role!r} in {apart.name}: there are {', '.join(apart.names)}")
+    if apart is not None and config.role in apart.names:
+        with noted("data"):
+            own, rows = _own(config, apart, fresh)
+        with noted(""):
+            member = _member(config, apart, wrong, say)
         with noted("material.store"):
-            _check_store(config, program, rehearsed)
+            apart.check(config)
+    calls: dict[str, Call] = {}
+    for name, where in (("tell", config.tell), ("hear", config.hear)):
+        with noted("world"):
+            calls |= {name: found(where, config.home)} if where else {}
     with noted("output.folder"):
         _check_free(config.folder)
-    if wrong or program is None or rehearsed is None or member is None or own is None:
+    if wrong or apart is None or member is None:
         raise ConfigError(f"{config.path} does not fit:" + "".join(f"\n  {line}" for line in wrong))
-    return Prepared(config, program, rehearsed, member, own)
+    return Prepared(config, apart, member, own, fresh, calls.get("tell"), calls.get("hear"), rows, say)
 
 
 def play(given: Prepared, *, heard: int | None = None, told: IO[str] | None = None) -> None:
-    """Meet the others, play the role, print and write what came of it.
+    """Meet the others, play the role, print and write what came of it; whoever watches sees how it stands.
 
-    heard, told: in place of stdin and stdout, of a client that meets the world.
+    heard, told: in place of stdin and stdout, of a role that meets the world.
     """
-    config = given.config
+    config, apart = given.config, given.apart
+    status = Status(config.role, config.session, apart.name, apart.decisions)
+
+    def desk(**rest: Any) -> CallDesk:
+        lines = sys.stdin.fileno() if heard is None else heard, told or sys.stdout
+        return CallDesk(*lines, timeout=config.round, tells=given.tells, hears=given.hears, **rest)
+
     config.folder.mkdir(parents=True, exist_ok=True)
-    with reserved(config.folder / _CHECKPOINTS):
-        if config.computes:
-            _compute(given)
-        else:
-            _serve(given, sys.stdin.fileno() if heard is None else heard, told or sys.stdout)
+    with contextlib.ExitStack() as around:
+        around.enter_context(reserved(config.folder / CHECKPOINTS))
+        if config.watch is not None:
+            host, port = around.enter_context(serving(config.watch, status.pages()))
+            given.say(f"http://{host}:{port}/metrics and /healthz say how this role stands")
+        seat = Seat(
+            config, given.member, given.own, given.fresh, partial(gathered, given), desk, given.say, given.rows, status
+        )
+        with status.until_the_end():
+            apart.play(seat)
 
 
-def _compute(given: Prepared) -> None:
-    config, program, member = given.config, given.program, given.member
-    keep, progress = config.folder / _CHECKPOINTS, Progress(program.decisions, program.unit)
-    source = Nothing() if config.store is None else stored(config.store, member.node, config.material, say)
-    task = Task(("", "", None), {}, config.session, 0, config.every, keep, config.round, draws=True)
-    assert config.listen is not None
-    listener = listen_on(*config.listen)
-    say(f"{config.role} of session {config.session!r} listens at {config.listen[0]}:{listener.getsockname()[1]}")
-
-    def join() -> Tls:
-        met = Tls.join(member, listener, timeout=config.round, starting=config.start, log=say)
-        say("all are there")
-        return met
-
-    counted = computing_party(program, task, keep, member.node, source, given.own, join, progress)
-    progress.end()
-    assert counted is not None, "nobody asked this role to stop"
-    ledger = tuple(Entry(**row) for row in counted["ledger"])
-    dealt = given.rehearsed.plan.step_bytes * program.draws()
-    ended = Ended(
-        program.decisions, Cost(**counted["cost"]), Cost(**counted["played"]), ledger, counted["seconds"],
-        given.rehearsed.turn, dealt, 0.0, None, {}, {}, np.zeros(0, np.int64), {},
-    )  # fmt: skip
-    said = [f"{config.role}: {program.decisions:,} {program.unit}s of {program.name} with {program.parties} parties"]
-    facts = {"program": program.name, "role": config.role, "session": config.session}
-    show(plain_report(program, facts, said, ended), _told(config), config.folder, None, as_json=False)
-    settle(program, keep)
-
-
-def _serve(given: Prepared, heard: int, told: IO[str]) -> None:
-    config, program, member = given.config, given.program, given.member
-    role = next(role for role in program.roles if role.name == config.role)
-    starting = config.start
-    link = TlsClient.join(member, timeout=PATIENCE if role.patient else config.round, starting=starting, log=say)
+def gathered(given: Prepared) -> Met:
+    """Connections to all that this role has links with."""
+    config, say = given.config, given.say
+    links = meet(given.member, _listener(given), timeout=config.round, starting=config.start, log=say)
     say("all are there")
-    notes, keep = None, config.folder / _CHECKPOINTS
-    if role.notes:
-        prepare(keep)
-        notes = Notes(keep / role.notes, program.noted, who=role.name)
-
-    def written(done: int) -> None:
-        assert notes is not None
-        if done % config.every == 0 or done >= program.decisions:
-            notes.flush()
-            link.say_noted(done)
-
-    desk = LineDesk(
-        heard, told, timeout=config.round, start=0, kept=None, keeps=None, notes=notes, pipe=Path(),
-        others=[], waiting=link.say_waiting, written=written,
-    )  # fmt: skip
-    try:
-        left = serve(link, program.client(role.name, given.own, desk))
-    finally:
-        desk.close()
-    done = program.decisions
-    facts = {"program": program.name, "role": config.role, "session": config.session, f"{program.unit}s": done}
-    learned = {} if notes is None else {"learned": notes.words().reshape(done, -1).tolist()}
-    report = Report({**facts, "left": left, **learned}, f"{config.role}: {done:,} {program.unit}s are over", done)
-    with contextlib.redirect_stdout(sys.stderr):  # stdout is the world's
-        show(report, _told(config), config.folder, None, as_json=False)
-    settle(program, keep)
+    return links
 
 
-def _told(config: Config) -> Mapping[str, Any]:
-    """The file, as a result names it."""
-    return {"config": config.path, "parties": config.parties, **config.options}
+def gathered_in_time(given: Prepared, seconds: float) -> tuple[Met, Mapping[int, str]]:
+    """Connections to those who are there by then, and why each other one is not."""
+    return meet_some(given.member, _listener(given), seconds, given.say)
+
+
+def _listener(given: Prepared) -> Any:
+    config = given.config
+    if config.listen is None:
+        return None
+    listener = listen_on(*config.listen)
+    place = f"{config.listen[0]}:{listener.getsockname()[1]}"
+    given.say(f"{config.role} of session {given.member.session!r} listens at {place}")
+    return listener
 
 
 @contextlib.contextmanager
@@ -177,106 +157,145 @@ class _Parser(Parser):
         raise ConfigError(message)
 
 
-def program_of(system: System, parties: int, given: Mapping[str, Any]) -> Program[Any]:
-    """The program as every role knows it, from the options that a file has; every mistake at once."""
-    if not system.apart:
-        raise ConfigError(f"{system.name} has all its roles on one machine so far: use 'masked launch {system.name}'")
-    check_parties(parties)
+def apart_of(system: System, config: Config) -> Apart:
+    """The run as every role knows it, from the options that a file has; every mistake at once."""
+    return system.apart(options_of(system, config.mode, config.parties, config.options, config.home))
+
+
+def options_of(
+    system: System, mode: str, parties: int, given: Mapping[str, Any], home: Path = Path()
+) -> Namespace:  # fmt: skip
+    """The program's options; paths are seen from `home`."""
+    if mode == ON_SHARES:
+        check_parties(parties)
     parser = _Parser(add_help=False, allow_abbrev=False)
     add_problem(system, parser)
-    known, wrong = vars(parser.parse_args([])).keys() - {"parties"}, list[str]()
-    words = [f"--parties={parties}"]
+    system.add_apart(parser)
+    parser.add_argument("--seed", type=natural, default=1)
+    flags = {action.dest: action.nargs == 0 for action in parser._actions if action.dest != "parties"}
+    words, wrong = [f"--parties={parties}"], list[str]()
     for name, value in given.items():
-        if name not in known:
-            wrong.append(f"{name!r} is unknown: there are {', '.join(sorted(known))}")
-        elif not isinstance(value, (str, int, float)) or isinstance(value, bool):
-            wrong.append(f"{name} is a number or a text, not {value!r}")
-        else:
+        word = f"--{name.replace('_', '-')}"
+        if name not in flags:
+            wrong.append(f"{name!r} is unknown: there are {', '.join(sorted(flags))}")
+        elif flags[name] != isinstance(value, bool) or not isinstance(value, (str, int, float)):
+            wrong.append(f"{name} is {'true or false' if flags[name] else 'a number or a text'}, not {value!r}")
+        elif value is not False:
             try:
-                parser.parse_args([word := f"--{name.replace('_', '-')}={value}"])
+                parser.parse_args([word := word if flags[name] else f"{word}={value}"])
                 words.append(word)
             except ConfigError as error:
                 wrong.append(str(error))
     if wrong:
         raise ConfigError("\n".join(wrong))
-    options = parser.parse_args(words)
+    options = parser.parse_args(words, Namespace(mode=mode, resume=False))
+    for name, value in vars(options).items():
+        if isinstance(value, Path):
+            setattr(options, name, home / value)
     system.check(options)
-    return system.planned(options)
+    return options
 
 
-def _own(config: Config, system: System, program: Program[Any]) -> Arrays:
-    """What this role alone has."""
-    names = [*party_names(config.parties), *(role.name for role in program.roles)]
-    if config.role not in names:
-        raise ConfigError(f"there is no role {config.role!r} in {program.name}: there are {', '.join(names)}")
-    wanted = system.columns(program, config.role)
-    if not wanted:
+def _own(config: Config, apart: Apart, fresh: Fresh) -> tuple[Any, Rows]:
+    """What this role alone has, and the ids of its rows."""
+    wanted = apart.brings(config.role)
+    if not wanted.columns + wanted.more:
         if config.data is not None:
             raise ConfigError(f"{config.role} brings no data of its own: leave out data.file")
-        return system.from_rows(program, config.role, None)
+        return apart.brought(config.role, None, fresh), NO_ROWS
     if config.data is None:
-        raise ConfigError(f"{config.role} brings {wanted} numbers for each {program.unit}: name its file in data.file")
-    rows = read_columns(config.data, config.columns)
-    if rows.shape[1] != wanted:
-        raise ConfigError(f"{config.data} gives {rows.shape[1]} columns, and {config.role} brings {wanted}")
-    return system.from_rows(program, config.role, rows)
+        if wanted.columns:
+            raise ConfigError(f"{config.role} brings {_wanted(wanted)}: name its file in data.file")
+        return apart.brought(config.role, None, fresh), NO_ROWS
+    rows, ids = read_rows(config.data, config.columns, by=config.id)
+    if rows.shape[1] not in (wanted.columns, wanted.columns + wanted.more) or not rows.shape[1]:
+        raise ConfigError(f"{config.data} gives {rows.shape[1]} columns, and {config.role} brings {_wanted(wanted)}")
+    if len(rows) < wanted.rows:
+        raise ConfigError(f"{len(rows):,} rows, and this run takes {wanted.rows:,}: one for each {wanted.row}")
+    if ids is not None:
+        check_distinct(ids := ids[: wanted.rows])
+    return apart.brought(config.role, rows[: wanted.rows], fresh), Rows(True, ids)
 
 
-def _member(config: Config, program: Program[Any], wrong: list[str]) -> Member:
-    names = (*party_names(config.parties), *(role.name for role in program.roles))
+def _wanted(wanted: Brings) -> str:
+    """In words."""
+    ways = [count for count in (wanted.columns, wanted.columns + wanted.more) if count]
+    return f"{' or '.join(f'{count:,}' for count in dict.fromkeys(ways))} numbers for each {wanted.row}"
+
+
+def _member(config: Config, apart: Apart, wrong: list[str], say: Callable[[str], None]) -> Member:
+    names = apart.names
     now, peers = dt.datetime.now(dt.timezone.utc), dict[int, Peer]()
     own = certificates.read(config.certificate)
     with _noted(wrong, "own"):
         certificates.check_key(config.key, own)
-        _warn(own.check_time(now))
-    if config.computes:
-        wrong += [f'[peers."{role}"] is missing' for role in names if role not in (config.role, *config.peers)]
+        _warn(say, own.check_time(now))
     for role, peer in config.peers.items():
         with _noted(wrong, f'peers."{role}"'):
             if role not in names:
-                raise ConfigError(f"there is no such role in {program.name}: there are {', '.join(names)}")
+                raise ConfigError(f"there is no such role in {apart.name}: there are {', '.join(names)}")
             found = certificates.read(peer.certificate)
             if not found.is_of(peer.fingerprint):
                 raise ConfigError(f"its certificate has another fingerprint than {peer.fingerprint!r}")
-            _warn(found.check_time(now))
+            _warn(say, found.check_time(now))
             peers[names.index(role)] = Peer(found, peer.address)
     member = Member(
-        names.index(config.role), config.parties, names, config.session, own, config.certificate, config.key, peers,
-        _public(config, program),
+        names.index(config.role), apart.parties, names, config.session, own, config.certificate, config.key, peers,
+        _public(config, apart), apart.beside,
     )  # fmt: skip
+    wrong += _unlinked(config, member)
     if not wrong:
         member.check()
     return member
 
 
-def _warn(warning: str) -> None:
+def _unlinked(config: Config, member: Member) -> list[str]:
+    """What the file lacks for the links of this role."""
+    role, names = config.role, member.names
+    peers = {names.index(other): peer for other, peer in config.peers.items() if other in names}
+    wrong = [f'[peers."{names[node]}"] is missing' for node in (*member.called, *member.awaited) if node not in peers]
+    wrong += [
+        f'peers."{names[node]}".address is missing: {role} calls it'
+        for node in member.called
+        if node in peers and peers[node].address is None
+    ]
+    if member.awaited and config.listen is None:
+        wrong.append(f'own.listen is missing: {role} is called, so it listens, for example at "0.0.0.0:7700"')
+    if config.listen is not None and not member.awaited:
+        wrong.append(f"own.listen is of roles that are called, and {role} calls only: leave it out")
+    return wrong
+
+
+def _warn(say: Callable[[str], None], warning: str) -> None:
     if warning:
         say(f"warning: {warning}")
 
 
-def _public(config: Config, program: Program[Any]) -> dict[str, Any]:
+def _public(config: Config, apart: Apart) -> dict[str, Any]:
     """What all roles must have alike, by names that the file has where it has them."""
-    flat = dict(_flat(program.public()))
-    mine = {"program": program.name, "output.checkpoint_every": config.every, "release": version("masked-bandits")}
-    return {**mine, **flat}
+    mine = {
+        "program": apart.name, "mode": config.mode, "output.checkpoint_every": config.every,
+        "release": version("masked-bandits"),
+    }  # fmt: skip
+    return {**mine, **dict(_flat(apart.public()))}
 
 
 def _flat(given: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
     for name, value in given.items():
         if isinstance(value, Mapping):
             yield from _flat(value, f"{before}{name}.")
+        elif isinstance(value, (str, int, float, type(None))):
+            yield f"{before}{name}", value
         else:
-            yield f"{before}{name}", value if isinstance(value, (str, int, float, type(None))) else str(value)
-
-
-def _check_store(config: Config, program: Program[Any], rehearsed: Rehearsed) -> None:
-    assert config.store is not None
-    party, (words, cure) = party_names(config.parties).index(config.role), program.purpose
-    check_store(config.store, party, config.material, rehearsed.plan, program.draws(), run=words, cure=cure)
+            text = str(value)
+            yield (
+                f"{before}{name}",
+                text if len(text) <= _SHOWN else fingerprint(np.frombuffer(text.encode(), np.uint8)),
+            )
 
 
 def _check_free(folder: Path) -> None:
     """A session begins anew: what an earlier one left there is not gone on with, and not written over."""
-    keep = folder / _CHECKPOINTS
+    keep = folder / CHECKPOINTS
     if (folder / "result.json").exists() or any(checkpoints(home) for home in keep.glob("*")):
         raise ConfigError(f"{folder} holds what an earlier run left: name another folder")

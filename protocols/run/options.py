@@ -17,28 +17,30 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
-
 from mpc.errors import ConfigError
 from mpc.launch import Place, place
 from mpc.net.transport import DEFAULT_TIMEOUT, check_timeout
 from mpc.scratch import remove_left, scratch_folder
 from offline import Plan
 
+from .apart import Apart
+from .config import ON_SHARES
 from .exits import exit_codes, say
 from .folder import PICTURES, Keep, check_file, check_picture, reserved, settle
 from .launch import Processes, launch
+from .on_shares import OnShares
 from .parser import Parser
 from .plan_command import add_plan
-from .program import Arrays, Program
+from .program import Program
 from .progress import Progress
 from .rehearsal import rehearse
 from .report import Report, show
 from .simulate import simulate
 from .stopping import Interrupt, Stopped
+from .terminal import on_terminals
 from .torchrun import check_dealt, check_place, follow, one_voice, reported, torchrun
 
-CLASSIC, MPC = "classic", "mpc"
+CLASSIC, MPC = "classic", ON_SHARES
 IN_THIS_PROCESS, IN_PROCESSES = "all roles in this process", "a process for each role"
 _OF_PROCESSES = "material", "session", "timeout"
 
@@ -56,7 +58,6 @@ class System(ABC):
     every: ClassVar[int] = 100
     modes: ClassVar[tuple[str, ...]] = (MPC,)
     untold: ClassVar[str] = ""  # what has not happened where a run was stopped
-    apart: ClassVar[bool] = False  # whether its roles may be on machines of their own: `columns`, `from_rows`
     draws_reference: ClassVar[bool] = True  # whether its picture is of a reference, whose coins a dealer beside it has
 
     @abstractmethod
@@ -93,13 +94,14 @@ class System(ABC):
         """How many steps were asked for."""
         return self.planned(options).decisions
 
-    def columns(self, program: Program[Any], role: str) -> int:
-        """How many numbers of its own a role brings to each decision, where it is on a machine of its own; 0: none."""
-        raise NotImplementedError
+    def add_apart(self, parser: ArgumentParser) -> None:  # noqa: B027  many have none
+        """Options beside those of the problem that all its roles must know, where each is on a machine of its own."""
 
-    def from_rows(self, program: Program[Any], role: str, rows: np.ndarray | None) -> Arrays:
-        """What this role alone has, from (rows, columns) that it brings; None where it brings nothing."""
-        raise NotImplementedError
+    def apart(self, options: Namespace) -> Apart:
+        """Its roles on machines of their own; no option names what one of them alone has."""
+        if options.mode == MPC:
+            return OnShares(self.planned(options))
+        raise ConfigError(f"{self.name} has no mode {options.mode!r} between machines: there is {MPC!r}")
 
     def otherwise(self, options: Namespace) -> str:
         """The option by which this run is not on our shares; empty where it is."""
@@ -130,8 +132,9 @@ def register(system: System, run: Any, launch_: Any) -> None:
 
 def main(system: System, arguments: Sequence[str] | None = None) -> None:
     """A command line of one program, `SCRIPT run|launch|plan NAME`, as `masked` has it for its own programs."""
-    with exit_codes():
-        options = _parser_of(system).parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else arguments
+    with on_terminals(plain="--json" in words), exit_codes():
+        options = _parser_of(system).parse_args(words)
         options.run(options)
 
 

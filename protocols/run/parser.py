@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import difflib
 import re
+import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from .exits import say
+from .terminal import fit, width_of
 
 
 class Parser(argparse.ArgumentParser):
@@ -26,6 +28,10 @@ class Parser(argparse.ArgumentParser):
             options = [option for action in self._actions for option in action.option_strings]
             self.error(f"there is no {word}{_meant(word, options)}")
         return found, unknown
+
+    def format_help(self) -> str:
+        """Also what is taken as it was written, such as examples, fits the terminal."""
+        return fit(super().format_help(), width_of(sys.stdout))
 
     def error(self, message: str) -> NoReturn:
         """One line, and exit code 2."""

@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from matplotlib.figure import Figure  # pyplot would take longer to import than all the rest
-
+from mpc.extras import extra
 from mpc.files import write_whole
+
+with extra("a picture"):
+    from matplotlib.figure import Figure  # pyplot would take longer to import than all the rest
 
 
 @contextmanager
@@ -19,5 +21,7 @@ def picture(path: Path, width: float, height: float, *, dpi: int = 120) -> Itera
     yield canvas
     path.parent.mkdir(parents=True, exist_ok=True)
     drawn = io.BytesIO()
-    canvas.savefig(drawn, dpi=dpi, format=path.suffix[1:].lower())
+    kind = path.suffix[1:].lower()
+    undated = {"Date": None} if kind == "svg" else None  # the same drawing gives the same file
+    canvas.savefig(drawn, dpi=dpi, format=kind, metadata=undated)
     write_whole(path, drawn.getvalue(), 0o666)

@@ -56,6 +56,24 @@ class Role:
     patient: bool = False
 
 
+@dataclass(frozen=True)
+class Brings:
+    """What a role on a machine of its own has in a file: rows, one for each of what `row` says, in order.
+
+    columns: numbers in each row; without any it needs no file.  more: further columns, of what each choice would bring;
+    where the file lacks them, the role asks the world.
+    """
+
+    columns: int = 0
+    rows: int = 0
+    row: str = "decision"
+    more: int = 0
+
+
+Fresh = Callable[[str], bytes]
+"""32 bytes that nobody else has, for a purpose."""
+
+
 class Player(Protocol):
     """One process's computing parties, between the first and the last decision."""
 
@@ -227,6 +245,26 @@ class Program(ABC, Generic[R]):
     def result(self, ended: Ended) -> R:
         """What the run reached, beside its reference where the coins are known."""
 
+    def brings(self, role: str) -> Brings:
+        """What a role brings where it is on a machine of its own.  role: `party_name`, or a client's name."""
+        return Brings()
+
+    def brought(self, role: str, rows: np.ndarray | None, fresh: Fresh) -> Arrays:
+        """What that role alone has, from the rows of its file; None where it brings none."""
+        return {}
+
+    def told(self, role: str, left: Any) -> Facts:
+        """What a client's program returned, for its owner to read."""
+        return {}
+
+    @property
+    def common(self) -> Mapping[str, tuple[str, ...]]:
+        """Arrays of 32 bytes that some clients have in common and nobody else knows: the first draws, and hands it on.
+
+        `private` gives the same where one process starts all roles.
+        """
+        return {}
+
     def once_a_cycle(self, player: Any) -> None:
         """What a cycle draws beside its decisions."""
 
@@ -257,6 +295,11 @@ class Program(ABC, Generic[R]):
 def home_of(party: int) -> str:
     """The role of a computing party: the name of its folder, and of its inputs."""
     return f"party-{party}"
+
+
+def party_name(party: int) -> str:
+    """The same in words."""
+    return f"party {party}"
 
 
 def private_path(folder: Path, role: str) -> Path:

@@ -8,16 +8,22 @@ from collections.abc import Callable
 
 from mpc.launch import NOTE, place
 
+from .terminal import bar, spoken, width_of
+
 
 class Progress:
     """A line that is rewritten on a terminal, and a line every ten seconds elsewhere; silent for the first two.
 
     Its clock starts when it is told something first: what came before, as the start of processes, is no step's time.
 
-    A launched party's lines go through its launcher.  batch: how many of `what` are done at once.
+    A launched party's lines go through its launcher.  batch: how many of `what` are done at once.  say: in place of
+    stderr, where that is no terminal.
     """
 
-    def __init__(self, total: int, what: str = "step", *, batch: int = 1) -> None:
+    def __init__(
+        self, total: int, what: str = "step", *, batch: int = 1, say: Callable[[str], None] | None = None
+    ) -> None:  # fmt: skip
+        self._say = say
         self._total, self._what, self._batch = total, what, batch
         self._live = sys.stderr.isatty()
         self._prefix = NOTE if place() is not None else ""
@@ -33,13 +39,20 @@ class Progress:
         self._said, self._shown = now, True
         each = passed / max(1, done - self._first[1])
         left, b = each * (self._total - done), self._batch
-        line = (
-            f"{self._what} {b * done:,} of {b * self._total:,}{more}  {1e3 * each / b:.2f} ms each  {left:.0f} s left"
-        )
+        line = f"{self._what} {b * done:,} of {b * self._total:,}{more}  {spoken(each / b)} each  {spoken(left)} left"
         if self._live:
-            print(f"\r{line}  ", end="", file=sys.stderr, flush=True)
+            print(self._rewritten(line, done), end="", file=sys.stderr, flush=True)
+        elif self._say is not None:
+            self._say(line)
         else:
             print(self._prefix + line, file=sys.stderr, flush=True)
+
+    def _rewritten(self, line: str, done: int) -> str:
+        """On one line of the terminal, with a bar where there is room: a second line would not be taken back."""
+        width = (width_of(sys.stderr) or 80) - 1
+        room = width - len(line) - 1
+        drawn = bar(done, self._total, sys.stderr, columns=min(24, room)) if room >= 8 else ""
+        return f"\r{drawn}{line[:width]}\x1b[K"
 
     def end(self) -> None:
         """Leave the line that was rewritten."""

@@ -41,7 +41,10 @@ def rehearse(program: Program[Any]) -> Rehearsed:
     before, drawn = replace(session.meter.total), len(recorder.items)
     player.turn()
     turn, after = tuple(recorder.items[drawn:]), session.meter.total
-    cost = Cost(after.rounds - before.rounds, after.opened_bytes - before.opened_bytes)
+    cost = Cost(
+        after.rounds - before.rounds, after.opened_bytes - before.opened_bytes,
+        client_hops=after.client_hops - before.client_hops,
+    )  # fmt: skip
     if program.cycle == 1:
         return Rehearsed(Plan(program.name, program.parties, turn), turn, cost)
     drawn = len(recorder.items)

@@ -17,12 +17,14 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from mpc.extras import installed, missing
 from mpc.files import flush_folder
 from mpc.ledger import Entry
 
 from .folder import PICTURES
 from .program import Ended, Program
 from .tagged_file import writing
+from .terminal import spoken
 
 _PACKAGES = ("masked-bandits", "numpy", "torch", "cryptography", "scikit-learn")
 _TWO_NAMES = ("twin", "reference"), ("client_hops", "client_messages")
@@ -67,10 +69,10 @@ def cost_text(facts: Mapping[str, Any], unit: str) -> list[str]:
     """The same in two lines."""
     article = "an" if unit[0] in "aeiou" else "a"
     spent = facts["offline_seconds_per_step"]  # none was measured where material came from stores
-    dealer = f", {1e3 * spent:.2f} ms of the dealer's time" if spent else ""
+    dealer = f", {spoken(spent)} of the dealer's time" if spent else ""
     return [
         f"{article} {unit} took {facts['rounds_per_step']:g} rounds, {facts['bytes_per_step_per_party']:,.0f} bytes "
-        f"from each party to each other, {1e3 * facts['seconds_per_step']:.2f} ms;",
+        f"from each party to each other, {spoken(facts['seconds_per_step'])};",
         f"dealt beforehand: {facts['offline_bytes_per_step']:,.0f} bytes{dealer}",
     ]
 
@@ -109,26 +111,40 @@ def with_both_names(document: Mapping[str, Any]) -> dict[str, Any]:
     return whole
 
 
+def _print(text: str) -> None:
+    print(text, flush=True)
+
+
 def show(
-    report: Report, options: Mapping[str, Any], out: Path | None, plot: Path | None, *, as_json: bool
+    report: Report, options: Mapping[str, Any], out: Path | None, plot: Path | None, *, as_json: bool,
+    say: Callable[[str], None] = _print,
 ) -> None:  # fmt: skip
-    """Print it first: a disk that fills up takes files, and not what an hour of computing found."""
+    """Print it first: a disk that fills up takes files, and not what an hour of computing found.
+
+    say: in place of stdout.
+    """
     document = with_both_names(report.document)
     with contextlib.suppress(OSError):  # of a reader who left, or a full disk, and said at the end: files come first
-        print(json.dumps(document, indent=1) if as_json else report.text, flush=True)
+        say(json.dumps(document, indent=1) if as_json else report.text)
     files = []
     if out is not None:
         whole = {**document, **report.more, "options": _plain(options), "versions": versions()}
         with writing(out, cure=_PRINTED):
             files = _write_results(out, json.dumps(whole, indent=1) + "\n", report.files)
+    undrawn = report.picture is not None and plot is None and out is not None and not installed("matplotlib")
     curves = [*([out / "reward.png"] if out is not None else []), *([plot] if plot is not None else [])]
-    if report.picture is not None:
+    if report.picture is not None and not undrawn:
         for path in curves:
             with writing(path, cure=_PRINTED):
                 report.picture(path)
             files.append(path)
-    for path in () if as_json else files:
-        print(f"{'reward curve' if path.suffix in PICTURES else 'written'}: {path}")
+    if as_json:
+        return
+    with contextlib.suppress(OSError):  # of a reader who left: the run is a finished one all the same
+        for path in files:
+            say(f"{'reward curve' if path.suffix in PICTURES else 'written'}: {path}")
+        if undrawn:
+            say(f"reward curve: not drawn: {missing('matplotlib', 'a picture')}")
 
 
 def _write_results(out: Path, document: str, others: Callable[[Path], list[Path]]) -> list[Path]:

@@ -103,19 +103,22 @@ def returned_path(folder: Path, role: str) -> Path:
 def computing_party(
     program: Program[Any], task: Task, folder: Path, party: int, source: Drawn, own: Arrays,
     join: Callable[[], Transport], tell: Callable[[int], None] | None = None,
+    watched: Callable[[Session], None] = lambda _: None,
 ) -> dict[str, Any] | None:  # fmt: skip
     """Plays with the others what is left of the run, and keeps its state in between; what it counted, at the end.
 
     own: what it alone has.  join: meets the others.  tell: for a launcher.
+    watched: is given the session, whose costs it may look at.
     """
     home = task.keep / home_of(party)
     kept = Checkpoint.load(checkpoint_at(home, task.start)) if task.start else None
     source.want(program.draws(task.start))
-    stop, writer, counted = Stop(folder, party, task.timeout), program.notes, None
+    stop, writer, counted = Stop(folder, party, task.timeout, _keeping(program)), program.notes, None
     transport = join()
     if isinstance(source, StreamSource):
         source.waiting = transport.say_waiting
     with Session(transport, source, roles=[role.name for role in program.roles]) as session:
+        watched(session)
         seconds = 0.0
         if kept is not None:
             session.resume(kept.facts["cost"], kept.facts["ledger"])
@@ -206,7 +209,7 @@ def own_inputs(folder: Path, role: str) -> Arrays:
 def _desk(program: Program[Any], task: Task, folder: Path, role: Role, node: int, link: ClientLink) -> FileDesk:
     kept, keeps = None, None
     if role.home:
-        home, stop = task.keep / role.home, Stop(folder, node, task.timeout)
+        home, stop = task.keep / role.home, Stop(folder, node, task.timeout, _keeping(program))
         if task.start:
             kept = Checkpoint.load(checkpoint_at(home, task.start)).arrays
 
@@ -228,6 +231,12 @@ def _desk(program: Program[Any], task: Task, folder: Path, role: Role, node: int
         start=task.start, kept=kept, keeps=keeps, notes=notes, pipe=folder / PIPE, others=others, timeout=task.timeout,
         waiting=link.say_waiting, written=written,
     )  # fmt: skip
+
+
+def _keeping(program: Program[Any]) -> dict[int, str]:
+    """The roles that keep checkpoints, by node, as a launch calls them."""
+    clients = {program.parties + at: role.name for at, role in enumerate(program.roles) if role.home}
+    return {**{party: f"party {party}" for party in range(program.parties)}, **clients}
 
 
 def _module(name: str, file: str | None) -> Any:

@@ -16,12 +16,12 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType, TracebackType
 
-from mpc.errors import ConfigError
+from mpc.errors import ConfigError, MaskedError, PeerLost
 
 from .tagged_file import write
 
@@ -57,11 +57,14 @@ class Interrupt:
 
 
 class Stop:
-    """A role's side.  patience: seconds that it waits for the launcher to say where."""
+    """A role's side.
 
-    def __init__(self, folder: Path, node: int, patience: float) -> None:
-        self._patience = patience
-        self._folder, self._asked, self._stands = folder, folder / "stop", folder / f"stands-{node}"
+    patience: seconds that it waits for the launcher to say where.  keeping: by node, all who are to say where they are.
+    """
+
+    def __init__(self, folder: Path, node: int, patience: float, keeping: Mapping[int, str] | None = None) -> None:
+        self._patience, self._keeping = patience, keeping or {}
+        self._folder, self._asked, self._stands = folder, folder / "stop", _stands(folder, node)
         self._seen = False
         self._at: int | None = None
 
@@ -80,11 +83,21 @@ class Stop:
         deadline = time.monotonic() + self._patience
         while (at := stopped_at(self._folder)) is None:
             if time.monotonic() > deadline:
-                raise ConfigError(
-                    f"not all roles said within {self._patience:g} s where they stand when the run was asked to stop"
-                )
+                raise self._not_told()
             time.sleep(0.002)
         return at
+
+    def _not_told(self) -> MaskedError:
+        """Whom the launcher waits for, as far as that is known."""
+        within = f"within {self._patience:g} s where"
+        asked = "when the run was asked to stop"
+        silent = {node: name for node, name in self._keeping.items() if not _stands(self._folder, node).exists()}
+        if silent:
+            hangs = "it stands" if len(silent) == 1 else "they stand"
+            return PeerLost(f"{' and '.join(silent.values())} did not say {within} {hangs} {asked}", peer=min(silent))
+        if self._keeping:
+            return ConfigError(f"the launcher did not say {within} to stop {asked}: is it frozen?")
+        return ConfigError(f"not all roles said {within} they stand {asked}")
 
 
 @contextmanager
@@ -112,7 +125,7 @@ def stoppable(folder: Path, nodes: int, cycle: int, say: Callable[[str], None], 
 def ask_to_stop(folder: Path, nodes: int, cycle: int, over: threading.Event) -> None:
     """The launcher's side, until `over`.  cycle: a run goes on from whole numbers of so many decisions."""
     (folder / "stop").touch()
-    while None in (stands := [_noted(folder / f"stands-{node}") for node in range(nodes)]):
+    while None in (stands := [_noted(_stands(folder, node)) for node in range(nodes)]):
         if over.wait(0.005):
             return
     furthest = max(at for at in stands if at is not None)
@@ -122,6 +135,10 @@ def ask_to_stop(folder: Path, nodes: int, cycle: int, over: threading.Event) -> 
 def stopped_at(folder: Path) -> int | None:
     """The decision after which all roles end, once the launcher has said it."""
     return _noted(folder / "stop-at")
+
+
+def _stands(folder: Path, node: int) -> Path:
+    return folder / f"stands-{node}"
 
 
 def _note(path: Path, number: int) -> None:

@@ -17,12 +17,15 @@ from bandits.samba import NAMES, BernoulliArms, Seeds
 from mpc.errors import ConfigError
 
 from ..published.kept import stopped
+from ..run.apart import Apart
 from ..run.folder import Keep
+from ..run.on_shares import OnShares
 from ..run.options import CLASSIC, MPC, System
 from ..run.program import Program
 from ..run.progress import Progress
 from ..run.report import Report
 from ..run.stopping import Interrupt, Stopped
+from .classic.apart import Classic
 from .classic.checkpoints import forget, home_of
 from .classic.messages import Spec
 from .classic.run import play_classic
@@ -95,6 +98,19 @@ class Samba(System):
             else argparse.SUPPRESS,
         )  # fmt: skip
 
+    def add_apart(self, parser: ArgumentParser) -> None:
+        """How owners are hosted, and the size of keys."""
+        self.add_options(parser, processes=True)
+
+    def apart(self, options: Namespace) -> Apart:
+        """Each owner knows its own arm: how many there are is all that is public of them."""
+        if options.arms_file is not None or options.data is not None:
+            raise ConfigError("owners bring their own arms: say with 'arms' how many there are, and leave out the rest")
+        if options.mode == CLASSIC:
+            return Classic(_spec(options), options.arms, options.budget, options.bits)
+        options.hosts = options.hosts or options.arms
+        return OnShares(Federation(_settings(options, options.arms, processes=True), options.parties, 0))
+
     def check(self, options: Namespace) -> None:
         """What argparse does not know."""
         if options.mode == CLASSIC and options.hosts:
@@ -111,12 +127,12 @@ class Samba(System):
 
     def clients(self, options: Namespace, *, processes: bool) -> tuple[str, ...]:
         """The hosts of the owners, and DC."""
-        return (*_settings(options, arms_of(options, DEFAULT_ARMS), processes=processes).roles, CUSTOMER)
+        return (*_settings(options, len(arms_of(options, DEFAULT_ARMS)), processes=processes).roles, CUSTOMER)
 
     def program(self, options: Namespace, *, processes: bool) -> Federation:
         """On shares."""
         arms = arms_of(options, DEFAULT_ARMS)
-        settings = _settings(options, arms, processes=processes)
+        settings = _settings(options, len(arms), processes=processes)
         return Federation(settings, options.parties, options.seed, arms, _beside(options.budget))
 
     def report(self, options: Namespace, program: Program[Any], run: Run) -> Report:
@@ -134,7 +150,7 @@ class Samba(System):
             owners = [] if keep is None else [home_of(keep.folder, range(arm, arm + 1)) for arm in range(len(arms))]
             stack.enter_context(stopped(keep, owners))
             run = play_classic(
-                Spec(options.policy, options.eps, options.tau, options.beta, zeros=options.exploring == TEXT), arms,
+                _spec(options), arms,
                 options.budget, seed=options.seed, processes=processes, watch=watch, bits=options.bits, keep=keep,
                 stop=None if interrupt is None else lambda: bool(interrupt.asked),
                 timeout=options.timeout or 60.0,
@@ -158,13 +174,15 @@ def _beside(budget: int) -> Callable[[int], None]:
     return watch
 
 
-def _settings(options: Namespace, arms: BernoulliArms, *, processes: bool) -> Settings:
+def _spec(options: Namespace) -> Spec:
+    return Spec(options.policy, options.eps, options.tau, options.beta, zeros=options.exploring == TEXT)
+
+
+def _settings(options: Namespace, arms: int, *, processes: bool) -> Settings:
     hosts = getattr(options, "hosts", None)
     if hosts is None:
-        hosts = min(len(arms), _HOSTS) if processes else 1
-    return Settings(
-        options.policy, len(arms), options.budget, hosts, eps=options.eps, tau=options.tau, beta=options.beta
-    )
+        hosts = min(arms, _HOSTS) if processes else 1
+    return Settings(options.policy, arms, options.budget, hosts, eps=options.eps, tau=options.tau, beta=options.beta)
 
 
 def _report(options: Namespace, facts: dict[str, Any], text: str, pulled: Sequence[int] | None) -> Report:

@@ -29,6 +29,8 @@ import numpy as np
 from bandits.samba import Played
 from mpc.errors import ConfigError, Desync, RangeError
 
+from ..run.program import Desk
+
 SCORE_BITS = 40
 MOST_ITERATIONS = 255  # a message's head has a byte for it
 _PROBE_OWNERS, _PROBE_STEPS = 4, 40
@@ -38,6 +40,26 @@ OF_GAME = "numbers", "pulls", "sums", "steps"  # of a state, what a game is made
 
 Pay = Callable[[int, int], int]
 """(arm, t) -> 0 or 1: what the arm pays at step t."""
+
+
+def paid_by(rows: Sequence[int], recorded: np.ndarray | None, desk: Desk) -> Pay:
+    """What arms pay that nobody makes up.  recorded: of each, by step; None where the world is told which is pulled."""
+
+    def pay(arm: int, t: int) -> int:
+        if recorded is not None:
+            return int(recorded[t - 1, arm - rows[0]])
+        desk.tell(np.array(arm))
+        paid = desk.hear(()).item()
+        return int(paid) if paid in (0, 1) else -1  # which `Owners` refuse
+
+    return pay
+
+
+def check_recorded(rows: Sequence[int], recorded: np.ndarray) -> None:
+    """RangeError where an arm would pay something else than 0 or 1."""
+    if (unfit := ~np.isin(recorded, (0, 1))).any():
+        step, at = (int(each[0]) for each in np.nonzero(unfit))
+        raise RangeError(f"owner {rows[at]}'s arm pays no 0 or 1 in row {step}: SAMBA is for such rewards")
 
 
 def owners_name(rows: Sequence[int]) -> str:

@@ -7,14 +7,17 @@ import math
 import tracemalloc
 from collections.abc import Callable
 
-import dp_accounting
 import numpy as np
 import pytest
-from dp_accounting.pld import PLDAccountant
-from dp_accounting.pld.privacy_loss_distribution import from_randomized_response
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import special, stats
+
+pytest.importorskip("dp_accounting", reason="the extra 'privacy' is not installed")
+
+import dp_accounting
+from dp_accounting.pld import PLDAccountant
+from dp_accounting.pld.privacy_loss_distribution import from_randomized_response
 
 from bandits import arm_probabilities
 from bandits.accounting import MAX_STEPS, clopper_pearson, pld

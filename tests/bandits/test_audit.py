@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+pytest.importorskip("dp_accounting", reason="the extra 'privacy' is not installed")
+
 from bandits import arm_probabilities, best_arms, epsilon_greedy
 from bandits.audit import Chooser, audit, count, lower_bound, opposite_scores
 from bandits.privacy import eta_per_step

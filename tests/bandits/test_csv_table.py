@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bandits.csv_table import TableError, read_columns
+from bandits.csv_table import TableError, read_columns, read_rows
 
 TEXT = "age,name,weight\n1,2,3.5\n4,5,-6\n"
 
@@ -40,3 +40,22 @@ def test_what_is_no_table_of_numbers_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text(TEXT)
     with pytest.raises(TableError, match="ends in none of"):
         read_columns(tmp_path / "a.txt")
+
+
+def test_fields_of_an_array_have_names_and_ids_are_text(tmp_path: Path) -> None:
+    rows = np.array([("b7", 1.5, 2), ("a1", -1.0, 3)], [("who", "U4"), ("age", "f8"), ("count", "i4")])
+    np.save(tmp_path / "named.npy", rows)
+    (tmp_path / "named.csv").write_text("who,age,count\nb7,1.5,2\na1,-1,3\n")
+    for name in ("named.npy", "named.csv"):
+        values, ids = read_rows(tmp_path / name, by="who")
+        assert values.tolist() == [[1.5, 2.0], [-1.0, 3.0]] and ids == ["b7", "a1"]
+        assert read_rows(tmp_path / name, ["count"], by="who")[0].tolist() == [[2.0], [3.0]]
+        assert read_rows(tmp_path / name, ["age"])[1] is None
+        for columns, by, words in ((["who"], "who", "is the column of ids"), ((), "name", "has no column 'name'")):
+            with pytest.raises(TableError, match=words):
+                read_rows(tmp_path / name, columns, by=by)
+    with pytest.raises(TableError, match="the field 'who' holds no numbers"):
+        read_rows(tmp_path / "named.npy")
+    np.save(tmp_path / "plain.npy", np.zeros((2, 2)))
+    with pytest.raises(TableError, match="have no names"):
+        read_rows(tmp_path / "plain.npy", by="who")

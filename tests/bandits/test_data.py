@@ -12,6 +12,8 @@ import pytest
 from bandits.data import DataError, load
 from bandits.environments import Environment, Task, unit_rows
 
+pytestmark = pytest.mark.needs("sklearn")
+
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 
 

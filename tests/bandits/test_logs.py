@@ -10,19 +10,9 @@ import numpy as np
 import pytest
 
 from bandits.environments import synthetic_linear
+from bandits.estimators import ips, replay_average, snips
 from bandits.linear import Choice, LinearBandit
-from bandits.logs import (
-    LogError,
-    RecordedLog,
-    ips,
-    open_bandit,
-    read_log,
-    replay,
-    replay_average,
-    snips,
-    weights_of,
-    write_log,
-)
+from bandits.logs import LogError, RecordedLog, open_bandit, read_log, replay, weights_of, write_log
 
 ENVIRONMENT = synthetic_linear(5, 6, rows=2000, seed=4)
 
@@ -139,9 +129,9 @@ def test_standard_errors_are_those_of_repetition() -> None:
     for seed in range(200):
         log = logged(300, SKEWED, seed)
         weights = weights_of(log, chosen)
-        found["replay"].append(replay_average(log.rewards[log.arms == 0]))
-        found["ips"].append(ips(log.rewards, weights))
-        found["snips"].append(snips(log.rewards, weights))
+        found["replay"].append(replay_average(log.rewards[log.arms == 0])[:2])
+        found["ips"].append(ips(log.rewards, weights)[:2])
+        found["snips"].append(snips(log.rewards, weights)[:2])
     for name, pairs in found.items():
         value, error = np.array(pairs).T
         assert value.std() == pytest.approx(error.mean(), rel=0.2), name

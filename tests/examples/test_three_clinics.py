@@ -15,7 +15,7 @@ import pytest
 from mpc.errors import ConfigError
 from protocols.commands.config import system_of
 from protocols.run.config import load
-from protocols.run.member_process import program_of
+from protocols.run.member_process import apart_of
 
 PLACE = Path(__file__).resolve().parents[2] / "examples/three_clinics"
 
@@ -29,9 +29,9 @@ def test_the_file_of_the_page_lacks_the_other_peers_alone(tmp_path: Path) -> Non
     more = '\n[peers."party 2"]\ncertificate = "peers/party-2.pem"\nfingerprint = "..."\n'
     path.write_text(text + more)
     config = load(path)
-    program = program_of(system_of(config.program), config.parties, config.options)
-    assert (config.role, config.round, program.decisions) == ("party 0", 3600.0, 200)
-    assert system_of(config.program).columns(program, config.role) == len(config.columns)
+    apart = apart_of(system_of(config.program), config)
+    assert (config.role, config.round, apart.decisions) == ("party 0", 3600.0, 200)
+    assert apart.brings(config.role).columns == len(config.columns)
 
 
 def test_the_world_pays_what_it_was_made_with(tmp_path: Path) -> None:
@@ -46,4 +46,4 @@ def test_the_world_pays_what_it_was_made_with(tmp_path: Path) -> None:
     )  # fmt: skip
     told = [json.loads(line) for line in done.stdout.splitlines()]
     assert told == [{"decision": at, "values": [float(outcomes[at, at % 4])]} for at in range(5)]
-    assert (tmp_path / "party-2/features.csv").read_text().startswith("age,pressure,marker\n")
+    assert (tmp_path / "party-2/features.csv").read_text().startswith("patient,age,pressure,marker\n")

@@ -236,6 +236,7 @@ def test_a_party_that_ends_before_it_joins_brings_all_down() -> None:
     assert all(gone(pid) for pid in launched.pids)
 
 
+@pytest.mark.needs("torch")
 @pytest.mark.usefixtures("impatient")
 def test_over_gloo_a_party_that_ends_before_it_joins_brings_all_down() -> None:
     launched = Launched(party("if me == 1:\n    raise SystemExit(7)\njoin()"), 2, transport="gloo", limit=30)

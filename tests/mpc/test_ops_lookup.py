@@ -75,6 +75,22 @@ def test_lines_keep_their_error(
         assert np.abs(y - curve(part)).max() <= 1.05 * bend * h**2 / 16 + ulp / 2 + 2.0**-lines.out_scale
 
 
+@pytest.mark.parametrize("spare", [1, 8, 9, 13, 14])
+def test_coarser_lines_share_what_is_lost(spare: int, parties: int, simulate: Fixture, evaluate: Fixture) -> None:
+    """2^(spare / 2) units of x beside the chord's error, half as much again where the bits are odd.
+
+    A slope for a single unit would be off by sqrt(2^spare) times more.
+    """
+    session, rng = simulate(parties), np.random.default_rng(19)
+    full = Lines.over(Reciprocal(), 4.0, 20, 9)
+    lines = full.coarser(full.out_scale - spare)
+    assert lines.out_scale == full.out_scale - spare and lines.step == spare // 2
+    x = np.concatenate([[1.0, 1.0 + 2.0**-20, 4.0], on_grid(rng.uniform(1.0, 4.0, 1000))])
+    off = np.abs(evaluate(session, ops.curve(session, session.share(x), lines)) - 1 / x).max()
+    chord = 1.05 * 2 * 2.0 ** (2 * (lines.bits - 9) - 40) / 16
+    assert off <= chord + (1.5 * 2.0 ** (spare / 2) + 0.5) * 2.0**-20 + 2.0**-lines.out_scale
+
+
 @pytest.mark.parametrize("scale", [10, 20, 30])
 def test_lines_at_other_scales(scale: int, simulate: Fixture, evaluate: Fixture) -> None:
     session = simulate(3)

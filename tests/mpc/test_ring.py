@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -51,6 +50,7 @@ def test_every_kind_of_number_is_taken(dtype: type) -> None:
 
 
 def test_torch_and_numpy_encode_alike() -> None:
+    torch = pytest.importorskip("torch")
     values = np.random.default_rng(1).normal(size=(3, 4))
     assert (encode(torch.from_numpy(values)) == encode(values)).all()
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -110,6 +109,7 @@ def test_round_trip_of_bits(parties: int, simulate: Fixture, reveal: Fixture, va
 
 def test_torch_in_torch_out(parties: int, simulate: Fixture, reveal: Fixture) -> None:
     session = simulate(parties)
+    torch = pytest.importorskip("torch")
     values = torch.tensor([[1.5, -2.0]], requires_grad=True)
     back = reveal(session.share(values), torch=True)
     assert isinstance(back, torch.Tensor) and torch.equal(back, values.detach().double())

@@ -77,6 +77,7 @@ ITEMS: list[Correlation] = [
     ProductMask(Bilinear("sym:ij,j->i"), (7,), (2,)),
     LineMask((2,), Exponential(-1.0), 9, 30, 10, 4, 1 << 10),
     LineMask((2,), SquareRoot(0.25), 9, 30, 9, 4, 1 << 9),
+    LineMask((2,), SquareRoot(0.25), 9, 12, 9, 4, 1 << 9, 2),
     LineMask((2,), InverseSquareRoot(1.0), 9, 30, 9, 4, 1 << 9),
     ChoiceNoise((5,), 0.0, 16),
     ChoiceNoise((4, 5), 0.5, 16),

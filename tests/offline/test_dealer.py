@@ -46,7 +46,7 @@ from mpc.errors import ConfigError, RangeError
 from mpc.net.memory import Memory
 from mpc.prg import Prg
 from mpc.session import Session
-from offline import Expander, InProcessDealer, InsecureSeededDealer, TrustedDealer
+from offline import Expander, InProcessDealer, InsecureSeededDealer, TrustedDealer, batch
 from offline.dealing import dealt_words
 
 N = (2, 3, 5)
@@ -182,7 +182,7 @@ def check_line(item: LineMask, r: int, lines: np.ndarray) -> None:
         at = item.curve.lower + x * unit
         near = np.array([max(at - width, item.curve.lower), at, at + width])
         bend = abs(second_derivative(item, near)).max()
-        found = height + slope * (z & ((1 << inside) - 1))
+        found = height + slope * (z & ((1 << inside) - 1)) / 2**item.step
         assert abs(found - float(item.curve(np.array(at)))) <= 0.75 * width**2 / 8 * bend + 2.0 ** (
             inside - item.out_scale
         )
@@ -319,9 +319,11 @@ def test_expanders_and_corrections_give_the_dealers_rows(parties: int, block: in
     expanders = [Expander(key, party=p) for p, key in enumerate(keys)]
     for end in (whole, short, *expanders):
         end.enter(block)
-    for item in ITEMS:
+    (handed,) = short.deal(ITEMS, range(block, block + 1))
+    ends = np.cumsum([layout(item).dealt_bytes for item in ITEMS])
+    assert handed.size == ends[-1]
+    for item, corrections in zip(ITEMS, np.split(handed, ends[:-1]), strict=True):
         rows, place = whole.make(item), layout(item)
-        corrections = short.corrections(item)
         assert corrections.size == place.dealt_bytes == place.total_bytes - place.free_bytes
         assert place.dealt_bytes == sum(-(-part.nbytes // 8) * 8 for part in item.dealt())
         for party, expander in enumerate(expanders):
@@ -329,6 +331,24 @@ def test_expanders_and_corrections_give_the_dealers_rows(parties: int, block: in
             for ours, theirs in zip(own_fields, place.views(rows), strict=True):
                 assert ours.dtype == theirs.dtype and ours.shape == (1, *theirs.shape[1:])
                 assert (ours[0] == theirs[party]).all()
+
+
+@pytest.mark.parametrize("together", [0, 1 << 16, 1 << 30])
+@pytest.mark.parametrize("steps", [1, 3])
+def test_blocks_dealt_together_are_those_dealt_item_after_item(
+    parties: int, steps: int, together: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To the byte, coins included, whether a step, a part of a block or many blocks are worked on at once."""
+    monkeypatch.setattr(batch, "_TOGETHER", together)
+    items = [*COINS, *SHAPED, *COINS, *MASKS]
+    keys = {"keys": [bytes([p] * 16) for p in range(parties)], "own_key": b"o" * 16, "coin_key": b"c" * 16}
+    single, many = (TrustedDealer(parties, **keys, first_coins=4) for _ in range(2))
+    blocks = list(many.lots(items, 6, steps))
+    assert len(blocks) == 6
+    for block, handed in enumerate(blocks):
+        single.enter(block)
+        made = [single.make(item)[0, layout(item).free_bytes :] for _ in range(steps) for item in items]
+        assert handed.tobytes() == b"".join(part.tobytes() for part in made)
 
 
 def test_fields_do_not_share_memory_with_the_block_or_each_other() -> None:

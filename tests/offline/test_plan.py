@@ -117,7 +117,10 @@ def test_the_summary_counts_and_puts_the_largest_first() -> None:
     (ProductMask(MATMUL, (2, 3), (3, 2)), "ProductMask(op=matmul, x=(2, 3), y=(3, 2))"),
     (ProductMask(MULTIPLY, (2,), ()), "ProductMask(op=elementwise, x=(2,), y=())"),
     (LookupMask((3,), CUBES), f"LookupMask(shape=(3,), table=2^4 entries {CUBES.digest[:8]})"),
-    (RECIPROCAL, "LineMask(shape=(), curve=Reciprocal from 1, in_scale=9, out_scale=30, bits=9, segments=4, last=512)"),
+    (
+        RECIPROCAL,
+        "LineMask(shape=(), curve=Reciprocal from 1, in_scale=9, out_scale=30, bits=9, segments=4, last=512, step=0)",
+    ),
 ])  # fmt: skip
 def test_items_are_described_in_a_line(item: Correlation, words: str) -> None:
     assert describe(item) == words
@@ -160,7 +163,7 @@ DAMAGED = {
     "a number": "7",
     "too deep": "[" * 100_000,
     "another format": document(format="masked-bandits plan 1"),
-    "no items": json.dumps({"format": "masked-bandits plan 2"}),
+    "no items": json.dumps({"format": "masked-bandits plan 3"}),
     "a comparison of too many bits": document(items=[{"kind": "SignTables", "shape": [2], "width": 65, "ring": 8}]),
     "a comparison of one bit": document(items=[{"kind": "SignTables", "shape": [2], "width": 1, "ring": 8}]),
     "a comparison mod 2^7": document(items=[{"kind": "SignTables", "shape": [2], "width": 9, "ring": 7}]),

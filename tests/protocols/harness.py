@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from tests.parties.processes import DEAF
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT = 300.0
 Output = pytest.CaptureFixture[str]
+_PROGRESS = re.compile(r"(party 0: )?\w+ [\d,]+ of [\d,]+ ")
 
 
 def masked(capsys: Output, *words: str) -> tuple[int, str, str]:
@@ -79,17 +82,26 @@ def awaited(happened: Callable[[], Any]) -> Any:
 
 
 def children(parent: int, *words: str) -> list[int]:
-    """The processes that a process has started with all of these words, in the order they were started."""
-    found = []
-    for task in Path(f"/proc/{parent}/task").iterdir():
-        for child in map(int, (task / "children").read_text().split()):
-            try:
-                line = Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0")
-            except (FileNotFoundError, ProcessLookupError):
-                continue
-            if all(word.encode() in line for word in words):
-                found.append(child)
+    """The processes below a process whose command has all of these words, in the order they were started."""
+    found, below = [], [parent]
+    while below:
+        with suppress(FileNotFoundError, ProcessLookupError):
+            process = Path(f"/proc/{(one := below.pop())}")
+            if one != parent and set(words) <= set(shown(process).split()):
+                found.append(one)
+            for task in (process / "task").iterdir():
+                below += map(int, (task / "children").read_text().split())
     return sorted(found)
+
+
+def without_progress(said: str) -> list[str]:
+    """The lines of a command's stderr; how far a long run is, it says after two seconds."""
+    return [line for line in said.splitlines() if not _PROGRESS.match(line)]
+
+
+def shown(process: Path) -> str:
+    """The command of a process as `ps` shows it."""
+    return (process / "cmdline").read_bytes().decode(errors="replace").rstrip("\0").replace("\0", " ")
 
 
 def _environment() -> dict[str, str]:

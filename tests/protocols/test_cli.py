@@ -12,7 +12,7 @@ import pytest
 
 from tests.parties.processes import ended, free_port
 
-from .harness import LIMIT, awaited, children, finished, started
+from .harness import LIMIT, awaited, children, finished, started, without_progress
 
 SYSTEMS = ["ppcb", "samba", "linucb_ds", "helba"]
 
@@ -56,7 +56,10 @@ def test_demo_finds_the_best_treatment_and_says_who_learned_it(parties: int) -> 
         assert any("everyone learned best treatment (5 values)" in line for line in lines)
 
 
-@pytest.mark.parametrize("how", [("run",), ("launch",), ("launch", "--transport", "gloo")], ids=" ".join)
+@pytest.mark.parametrize("how", [
+    ("run",), ("launch",),
+    pytest.param(("launch", "--transport", "gloo"), id="launch --transport gloo", marks=pytest.mark.needs("torch")),
+], ids=" ".join)  # fmt: skip
 def test_an_operation_gives_the_plaintext_result(how: tuple[str, ...]) -> None:
     command, *rest = how
     done = finished(command, "argmax", "--size", "7", "--parties", "2", "--steps", "3", "--json", *rest)
@@ -116,6 +119,7 @@ def test_help_teaches() -> None:
     assert "masked launch argmax" in done.stdout
 
 
+@pytest.mark.needs("torch")
 def test_torchrun_starts_parties(tmp_path: Path) -> None:
     plan, home = tmp_path / "plan.json", tmp_path / "material"
     finished("offline", "plan", "product", "--parties", "2", "-o", str(plan))
@@ -151,6 +155,7 @@ def test_the_private_bandit_prints_its_contract(how: str) -> None:
             "offline_bytes_per_step", "offline_seconds_per_step"} <= document.keys()  # fmt: skip
 
 
+@pytest.mark.needs("matplotlib")
 def test_the_private_bandit_draws_its_reward_curve(tmp_path: Path) -> None:
     picture = tmp_path / "new" / "reward.png"
     done = finished("run", "ppcb", "--data", "synthetic", "--steps", "30", "--parties", "2", "--plot", str(picture))
@@ -168,7 +173,7 @@ def test_a_party_that_is_ended_is_said_once_and_takes_the_launch_along(how: sign
         os.kill(parties[1], how)
         _, said = launcher.communicate(timeout=LIMIT)
     assert launcher.returncode == 2
-    errors = [line for line in said.splitlines() if not line.startswith("party 0: step")]
+    errors = without_progress(said)
     assert len(errors) == 1 and errors[0].startswith("error: party 1 "), said
     assert not any(Path(f"/proc/{party}").exists() for party in parties)
 

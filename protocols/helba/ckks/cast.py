@@ -26,7 +26,10 @@ from .user import key_owner, user
 
 ROLES = tuple(Role)
 KEEPING = Role.SERVER, Role.USER
-_CALLS = [(Role.USER, Role.SERVER), (Role.OWNER, Role.SERVER), (Role.OWNER, Role.USER)]
+CALLS = [
+    (one.value, other.value)
+    for one, other in ((Role.USER, Role.SERVER), (Role.OWNER, Role.SERVER), (Role.OWNER, Role.USER))
+]
 
 
 def cast_of(settings: Settings, problem: Problem, *, keep: Keep | None = None, run: str = "", start: int = 0) -> Cast:
@@ -37,7 +40,7 @@ def cast_of(settings: Settings, problem: Problem, *, keep: Keep | None = None, r
         assert keep is not None
         own[role] |= {"home": Home(keep.folder / role.value, run, every=1).as_json(), "start": start}
     inputs = {role.value: {"settings": settings.as_json(), **own[role]} for role in ROLES}
-    return Cast(inputs, [(one.value, other.value) for one, other in _CALLS], centre=Role.SERVER.value)
+    return Cast(inputs, CALLS, centre=Role.SERVER.value)
 
 
 def play_of(

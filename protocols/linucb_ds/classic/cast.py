@@ -27,7 +27,7 @@ from .roles import Outcome, comparator, data_customer, data_owner, puller
 ROLES = tuple(Role)
 """By node."""
 
-_CALLS = [
+CALLS = [
     (Role.COMP, Role.P), (Role.DO, Role.P), (Role.DO, Role.COMP), (Role.DC, Role.P), (Role.DC, Role.COMP),
 ]  # fmt: skip
 
@@ -47,7 +47,7 @@ def cast_of(
         },
         Role.DC: {"budget": budget},
     }  # fmt: skip
-    return Cast({role: {**common, **own[role]} for role in ROLES}, _CALLS, patient=Role.DC)
+    return Cast({role: {**common, **own[role]} for role in ROLES}, CALLS, patient=Role.DC)
 
 
 def play_of(

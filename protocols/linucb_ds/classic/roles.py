@@ -151,8 +151,8 @@ def comparator(
     customer = yield from _key(Role.DC, bits)
     count, index_bits = ranges_of((yield from _receive(Role.P, Kind.RANGES)))
     lists = 0
-    yield Part(STEPS)
     with Cores(cores, own.short, own.long) as spread:
+        yield Part(STEPS)
         while True:
             message = yield from _receive(Role.P, Kind.INDICES, Kind.MASKED_SUM, key=own.public)
             if message.kind is Kind.MASKED_SUM:
@@ -198,8 +198,8 @@ def puller(
         pulls.prepare()
     pulls.cloud.fill(count if budget > 1 else 1)
     done.ends(Phase.START)
-    yield Part(STEPS)
     with pulls.spread(cores if budget > 1 else 1) as spread:
+        yield Part(STEPS)
         for step in range(1, budget):
             yield Part(ESTIMATE)
             c, e = pulls.estimate()

@@ -26,7 +26,8 @@ from mpc.correlations import (
 )
 from mpc.session import Session
 
-from ...run.program import Arrays, Counted, Desk, Ended, Facts, Player, Program, Role, fingerprint
+from ...run.program import Arrays, Brings, Counted, Desk, Ended, Facts, Fresh, Player, Program, Role, fingerprint
+from ..problems import completed
 from .clients import customer, owner
 from .dealt_coins import own_coins, replayed
 from .player import HiddenArms, ShownArms
@@ -100,6 +101,20 @@ class Outsourced(Program["Run"]):
         if role == CUSTOMER:
             return customer()
         return owner(own["theta"] if own else np.zeros(self.settings.dim), self.settings, shared=desk.start > 0)
+
+    def brings(self, role: str) -> Brings:
+        """DO has theta, or on a graph what each node pays on average: one row."""
+        return Brings(self.settings.dim, 1, "theta") if role == OWNER else Brings()
+
+    def brought(self, role: str, rows: np.ndarray | None, fresh: Fresh) -> Arrays:
+        """As it is shared."""
+        if rows is None:
+            return {}
+        return {"theta": rounded(completed(self.problem, rows[0]), self.settings.scales).theta}
+
+    def told(self, role: str, left: Any) -> Facts:
+        """DC's sum."""
+        return {"cumulative_reward": left * self.settings.unit} if role == CUSTOMER else {}
 
     def result(self, ended: Ended) -> Run:
         """Arms where they are shown, and the sum as DC learned it."""

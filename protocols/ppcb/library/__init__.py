@@ -2,6 +2,7 @@
 
 bandit                 what a user calls
     arguments          what the calls may be given
+    names              of arms and of a frame's columns
     fitting            settings that hold for as many contexts as are learned from
 service                what a call does here, once its arguments were checked
     rounds, propensity the same among the parties, and the clients beside them

@@ -178,7 +178,7 @@ def real_number(given: Any, what: str) -> float:
 
 def _numbers(given: Any, what: str) -> np.ndarray:
     try:
-        array = np.asarray(given)
+        array = np.asarray(given.detach().cpu() if hasattr(given, "detach") else given)
         if array.dtype.kind in "biufO":
             return array.astype(np.float64)
     except (TypeError, ValueError, RuntimeError):  # the last from tensors that belong to a gradient

@@ -9,11 +9,11 @@ Knows what a user may ask; `service` does it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from ..settings import Settings
 from . import arguments, propensity
 from .arguments import ArgumentError
 from .fitting import settings_of
+from .names import Names
 from .place import Hosting, InOneProcess, OneEnd
 from .propensity import Propensity
 from .saved import load_parts
@@ -41,10 +42,11 @@ from .service import Pay, Service
 class Prediction(NamedTuple):
     """What a `predict` tells its caller: of one context, or arrays (contexts,) of several.
 
-    arm: its number, in a process that hosts the puller; None elsewhere.  decision_id: by which a reward names it.
+    arm: its number or name, in a process that hosts the puller; None elsewhere.  decision_id: by which a reward names
+    it.
     """
 
-    arm: int | np.ndarray | None
+    arm: Any
     propensity: Propensity
     decision_id: int | np.ndarray
 
@@ -58,6 +60,9 @@ class PrivateContextualBandit:
     bandit on a network.  `ledger` says who learned what.
 
     owners: how many features each party owns, where blocks are not equal; a party may own none.
+    arms: what the arms are called, any hashable names, in place of `n_arms`.  features: what the columns are called, in
+    place of `dim`.  A data frame's columns must be these, in this order; the first frame says them where nobody has.
+    Names are public, and saved in clear.
 
     policy: "epsilon-greedy", "linucb" or "thompson", the latter two with alpha; each explores uniformly with
     probability eps.  ridge: of the regressions.  bound: the largest norm of one party's features of a context.
@@ -70,7 +75,8 @@ class PrivateContextualBandit:
     context alone.  Pay by `decision_id` where you can: learning without it leaves the decision open until then, and
     shares context and action again.
 
-    Arms have numbers, from 0, that never change: `remove_arm` leaves a gap, `add_arm` takes the next new number.
+    Arms without names have numbers, from 0, that never change: `remove_arm` leaves a gap, `add_arm` takes the next new
+    number.
 
     Threads may share a bandit: a call begins when that of another thread has ended.  turn: held by it; hold it for
     several calls that belong together.
@@ -78,10 +84,12 @@ class PrivateContextualBandit:
 
     def __init__(
         self,
-        n_arms: int,
-        dim: int,
+        n_arms: int | None = None,
+        dim: int | None = None,
         eps: float = 0.1,
         *,
+        arms: Iterable[Hashable] | None = None,
+        features: Iterable[Hashable] | None = None,
         parties: int = 3,
         policy: str = "epsilon-greedy",
         alpha: float = 1.0,
@@ -95,9 +103,12 @@ class PrivateContextualBandit:
         _service: Service | None = None,
     ) -> None:
         if _service is None:  # `over`, `load` and `plan` bring their own, whose settings hold
-            settings = settings_of(n_arms, dim, eps, policy, alpha, ridge, bound, steps, parties, owners, reward_range)
+            names = Names.of(arms, features)
+            count, width = names.count_arms(n_arms), names.count_features(dim)
+            settings = settings_of(count, width, eps, policy, alpha, ridge, bound, steps, parties, owners, reward_range)
             most = arguments.most_unpaid_of(most_unpaid)
             _service = Service(settings, InOneProcess.of(settings.owners, seed), most_unpaid=most)
+            _service.held.names = names
         self.turn = Turn()
         self._open: Service | None = _service
         self._hosting, self._settings = _service.hosting, _service.settings
@@ -136,9 +147,15 @@ class PrivateContextualBandit:
         return cls._of(Service(settings, hosting, most_unpaid=most))
 
     @property
-    def arms(self) -> tuple[int, ...]:
-        """The numbers of the present arms."""
-        return self._service.held.arms
+    def arms(self) -> tuple[Any, ...]:
+        """The names of the present arms, or their numbers."""
+        held = self._service.held
+        return tuple(map(held.names.arm, held.arms))
+
+    @property
+    def features(self) -> tuple[Any, ...] | None:
+        """The names of the columns, once somebody said them."""
+        return self._service.held.names.features
 
     @property
     def dim(self) -> int:
@@ -182,9 +199,7 @@ class PrivateContextualBandit:
         return replace(self._hosting.meter.total)
 
     @in_turn
-    def predict(
-        self, contexts: Any, eligible: Sequence[int] | None = None, *, reveal_propensity: bool = False
-    ) -> Prediction:
+    def predict(self, contexts: Any, eligible: Any = None, *, reveal_propensity: bool = False) -> Prediction:
         """Choose an arm for one context (dim,), or for several (B, dim) in the rounds of one.
 
         eligible: the arms that may be pulled in this call, public; all if left out.
@@ -196,19 +211,20 @@ class PrivateContextualBandit:
         these arms have no differential privacy any more.
         """
         service = self._service
+        held, names = service.held, service.held.names
         rows, alone = self._rows(contexts)
-        places = arguments.eligible_places(eligible, self.arms)
+        places = arguments.eligible_places(names.numbers(eligible, held.arms), held.arms)
         if arguments.flag_of(reveal_propensity, "reveal_propensity"):
             propensity.check_revealable(service.settings)
         decisions, arms, ties = service.predict(rows, places, propensity=reveal_propensity)
-        eps, count = self._settings.eps, len(self.arms) if places is None else len(places)
+        eps, count = self._settings.eps, len(held.arms) if places is None else len(places)
         known = propensity.bounds(eps, count)
         low, high = (np.full(len(rows), end) for end in known)
         if ties is not None:
             low = high = propensity.exact(ties, eps, count)
         if not alone:
-            return Prediction(arms, Propensity(low, high), decisions)
-        arm = None if arms is None else int(arms[0])
+            return Prediction(None if arms is None else names.called(arms), Propensity(low, high), decisions)
+        arm = None if arms is None else names.arm(int(arms[0]))
         return Prediction(arm, Propensity(float(low[0]), float(high[0])), int(decisions[0]))
 
     @in_turn
@@ -244,10 +260,33 @@ class PrivateContextualBandit:
         if arguments.flags_of(overridden, len(decisions)).any():
             raise ArgumentError("in one process `action` says which decisions were overridden: leave `overridden` out")
         predicted = np.array([decision.pulled for decision in found], np.int64)
-        actions = predicted if action is None else arguments.whole_numbers(action, len(found), "actions")
+        actions = predicted if action is None else self._actions(action, len(found))
         said = actions != predicted
-        arguments.places_of(actions[said], self.arms)
+        arguments.places_of(actions[said], service.held.arms)
         service.learn_open(decisions, said, Pay(actions, self._rewards(reward, len(found))))
+
+    @in_turn
+    def fit(self, decisions: Any, rewards: Any, contexts: Any) -> None:
+        """Forget all that was learned, and the decisions that wait for a reward; then learn from logged rows alone.
+
+        Names, arms and the ledger stay: what was disclosed is not taken back.  Arguments are those of `partial_fit`.
+        """
+        rows, whole = self._rows(contexts)[0], self._hosting.whole
+        if whole in (decisions is None, rewards is None):
+            raise ArgumentError(self._who_pays)
+        if whole:  # what is refused is refused before anything is forgotten
+            arguments.places_of(self._actions(decisions, len(rows)), self._service.held.arms)
+            self._rewards(rewards, len(rows))
+        self._service.check_room(len(rows), learned=0)
+        self._service.restart()
+        self.partial_fit(decisions, rewards, contexts)
+
+    def predict_expectations(self, *_: Any, **__: Any) -> NoReturn:
+        """Refused: what each arm is expected to pay is a secret of all owners, and stays one."""
+        raise ArgumentError(
+            "expected rewards are not told: a few of them give away the regressions, and these what contexts and "
+            "rewards of others were: `predict` tells the arm, `evaluate_offline` an average reward"
+        )
 
     @in_turn
     def partial_fit(self, decisions: Any, rewards: Any, contexts: Any) -> None:
@@ -265,8 +304,8 @@ class PrivateContextualBandit:
         if not whole:
             service.learn_given(rows, None)
             return
-        actions = arguments.whole_numbers(decisions, len(rows), "actions")
-        arguments.places_of(actions, self.arms)
+        actions = self._actions(decisions, len(rows))
+        arguments.places_of(actions, service.held.arms)
         service.learn_given(rows, Pay(actions, self._rewards(rewards, len(rows))))
 
     @in_turn
@@ -275,17 +314,22 @@ class PrivateContextualBandit:
         self._service.forget(arguments.whole_numbers(decision_id, None, "decision ids").tolist())
 
     @in_turn
-    def add_arm(self) -> int:
-        """A new arm of which nothing is known, P = I / ridge and w = 0; its number."""
-        return self._service.add_arm()
+    def add_arm(self, name: Hashable = None) -> Any:
+        """A new arm of which nothing is known, P = I / ridge and w = 0; its number, or the name that it is given."""
+        names = self._service.held.names
+        names.check_new(name)
+        number = self._service.add_arm()
+        names.named(number, name)
+        return names.arm(number)
 
     @in_turn
-    def remove_arm(self, arm: int) -> None:
+    def remove_arm(self, arm: Any) -> None:
         """Forget an arm and what was learned of it; rewards of it that are still to come change nothing."""
-        (place,) = arguments.places_of(arguments.whole_number(arm, "arm"), self.arms)
-        if len(self.arms) == 2:
+        held = self._service.held
+        (place,) = arguments.places_of(arguments.whole_number(held.names.one(arm, held.arms), "arm"), held.arms)
+        if len(held.arms) == 2:
             raise ArgumentError("a bandit chooses between at least 2 arms: add another before this one is removed")
-        self._service.held.remove_arm(int(place))
+        held.remove_arm(int(place))
 
     @in_turn
     def extend(self, steps: int) -> None:
@@ -326,12 +370,12 @@ class PrivateContextualBandit:
         if hosting.parties != kept.parties:
             raise ConfigError(f"{folder} is of {kept.parties} parties, this session has {hosting.parties}")
         kept.resume(hosting)
+        if not hosting.whole:
+            kept.held.names.features = None  # those of all owners; this end's own frames say its own
         return cls._of(Service(kept.settings, hosting, kept.held, journals=journals))
 
     @in_turn
-    def plan(
-        self, contexts: int = 1, eligible: Sequence[int] | None = None, *, reveal_propensity: bool = False
-    ) -> Plan:
+    def plan(self, contexts: int = 1, eligible: Any = None, *, reveal_propensity: bool = False) -> Plan:
         """What a predict of so many contexts and one learn of all its decisions draw, with the present arms.
 
         Where the bandit refreshes its state, a step of the plan is as many of these as lie between two refreshes.
@@ -344,7 +388,8 @@ class PrivateContextualBandit:
             if cycle in (0, cycles - 1):
                 recorder = Recorder(self.parties)
                 service = Service(self.settings, InOneProcess(self.parties, recorder), most_unpaid=contexts)
-                service.held.arms, service.held.unrefreshed = self.arms, cycle * contexts
+                service.held.arms, service.held.unrefreshed = self._service.held.arms, cycle * contexts
+                service.held.names = Names(self._service.held.names.arms)
                 rehearsal = self._of(service)
                 told = rehearsal.predict(np.zeros((contexts, self.dim)), eligible, reveal_propensity=reveal_propensity)
                 rehearsal.learn(decision_id=told.decision_id, reward=np.zeros(contexts))
@@ -392,6 +437,11 @@ class PrivateContextualBandit:
             return "action and reward are wanted, and with a decision_id the reward alone: give them"
         return "on a network the puller's client gives the action and the payer's the reward: leave them out here"
 
+    def _actions(self, given: Any, count: int) -> np.ndarray:
+        """The numbers of the arms that were pulled."""
+        held = self._service.held
+        return arguments.whole_numbers(held.names.numbers(given, held.arms), count, "actions")
+
     def _rewards(self, given: Any, count: int) -> np.ndarray:
         return arguments.rewards_of(given, count, within=self._settings.reward_range)
 
@@ -401,4 +451,8 @@ class PrivateContextualBandit:
         if not self._hosting.whole:
             (party,) = self._hosting.hosted
             own = {party: slice(0, own[party].stop - own[party].start)}
-        return arguments.contexts_of(contexts, own, bound=self._settings.bound)
+        names = self._service.held.names
+        numbers, columns = names.columns(contexts)
+        rows, alone = arguments.contexts_of(numbers, own, bound=self._settings.bound)
+        names.features = columns or names.features
+        return rows, alone

@@ -21,6 +21,7 @@ from mpc.session import Session
 from ..program import State
 from ..settings import Settings
 from .arguments import ArgumentError
+from .names import Names
 
 
 class OpenDecision(NamedTuple):
@@ -45,6 +46,7 @@ class Holdings:
 
     learned: from how many contexts; unrefreshed: from how many since the last refresh.  calls: how many changed
     anything here, the failed ones included.  name: by which all parties know this bandit on disk, once it was saved.
+    names: of arms and features, which are public.
     """
 
     words: dict[str, np.ndarray] = field(repr=False)
@@ -57,6 +59,7 @@ class Holdings:
     calls: int = 0
     name: str | None = None
     open: dict[int, OpenDecision] = field(default_factory=dict)
+    names: Names = field(default_factory=Names)
 
     @classmethod
     def start(cls, session: Session, settings: Settings, most_unpaid: int) -> Holdings:
@@ -76,6 +79,11 @@ class Holdings:
         arm, self.next_arm = self.next_arm, self.next_arm + 1
         self.arms = (*self.arms, arm)
         return arm
+
+    def restart(self, session: Session, settings: Settings) -> None:
+        """Know nothing of any arm, and wait for no reward; numbers of decisions go on."""
+        self.words = State.start(session, settings).words()
+        self.open, self.learned, self.unrefreshed = {}, 0, 0
 
     def remove_arm(self, place: int) -> None:
         """Forget a row."""

@@ -1,5 +1,8 @@
 """What a private bandit would have earned, from a log of what somebody else pulled.  Knows the library; no protocol.
 
+On shares: the bandit as it is, judged on rows whose contexts, arms and rewards have different owners; everybody learns
+the estimates and their variances (`on_shares`).
+
 Replay: the bandit chooses for each row; where the log has that arm, it counts and is learned from.  Whoever runs it
 holds the log.  The parties learn which rows counted, since they learn from those alone: the ledger says so.
 """
@@ -11,13 +14,17 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from bandits.logs import Estimate, RecordedLog, ips, replay_average, snips, weights_of
+from bandits.estimators import Estimate, ips, replay_average, snips
+from bandits.intervals import normal
+from bandits.logs import RecordedLog, weights_of
 from bandits.play import Record
 from mpc.errors import ConfigError
 from mpc.ledger import EVERYONE
 
 from . import arguments
 from .bandit import PrivateContextualBandit
+from .on_shares import ESTIMATORS, Declared
+from .service import Logged
 
 
 @dataclass(frozen=True)
@@ -40,6 +47,44 @@ class Evaluation:
     snips: Estimate | None
 
 
+def estimate_offline(
+    bandit: PrivateContextualBandit,
+    log: RecordedLog,
+    *,
+    floor: float | None = None,
+    logged_eps: float | None = None,
+) -> dict[str, Estimate]:
+    """Judge a bandit on a log, on shares, by IPS, SNIPS and DR; it does not learn from it, nor does it pull an arm.
+
+    The policy is judged with its exploration, and by its scores to the last bit.  Everybody learns three estimates and
+    their variances, as the ledger says.  SNIPS is not a number where weights do not average about 1.
+
+    floor: the least propensity, which is public; the power of two below the log's own if not said.
+    logged_eps: of a log that an epsilon-greedy policy made, in whose place nobody knows how likely an arm was, but for
+    whether it was the best one.  The log's propensities are then eps / A, or 1 - eps more.
+    """
+    _check(bandit, log)
+    if log.propensities is None:
+        raise arguments.ArgumentError("this log has no propensities: log them, or replay it with evaluate_offline")
+    given, arms = log.propensities, len(bandit.arms)
+    least = 2.0 ** np.floor(np.log2(given.min())) if floor is None else floor
+    if logged_eps is not None:
+        least = logged_eps / arms
+        given = given > least * (1.0 + 1e-6)
+    elif not 0.0 < least <= log.propensities.min():
+        raise arguments.ArgumentError(f"a propensity is {given.min():.3g}, and {least:.3g} was declared as the least")
+    rows, _ = bandit._rows(log.contexts)
+    logged = Logged(
+        arguments.places_of(log.arms, bandit.arms), given,
+        arguments.rewards_of(log.rewards, len(log), within=bandit.settings.reward_range),
+    )  # fmt: skip
+    with bandit.turn:
+        found = bandit._service.estimate(rows, logged, Declared(len(log), float(least), logged_eps))
+    errors = np.sqrt(found.variances / (len(log) - np.array([1, 0, 1])))  # means of rows, but for the ratio
+    ends = normal(found.values, errors)
+    return {name: Estimate(*map(float, each)) for name, *each in zip(ESTIMATORS, found.values, errors, *ends)}
+
+
 def evaluate_offline(
     bandit: PrivateContextualBandit,
     log: RecordedLog,
@@ -51,17 +96,9 @@ def evaluate_offline(
 
     batch: rows that are decided on together, by what was learned before them; faster.  progress: told rows and matches.
     """
-    if not isinstance(bandit, PrivateContextualBandit) or not isinstance(log, RecordedLog):
-        raise arguments.ArgumentError(
-            f"a bandit and a RecordedLog are wanted, not {type(bandit).__name__} and {type(log).__name__}: "
-            "`bandits.logs` reads and makes logs"
-        )
+    _check(bandit, log)
     if arguments.whole_number(batch, "batch") < 1:
         raise arguments.ArgumentError(f"rows are replayed in batches of at least 1, not {batch}")
-    if not bandit._service.hosting.whole:
-        raise ConfigError("a log is replayed where all parties and the puller are: not on a party's end")
-    arguments.places_of(np.unique(log.arms), bandit.arms)
-    arguments.rewards_of(log.rewards, within=bandit.settings.reward_range)
     chosen = np.empty(len(log), np.int64)
     matches = 0
     for start in range(0, len(log), batch):
@@ -82,6 +119,18 @@ def evaluate_offline(
         if progress is not None:
             progress(start + len(rows), matches)
     return _evaluation(log, chosen)
+
+
+def _check(bandit: PrivateContextualBandit, log: RecordedLog) -> None:
+    if not isinstance(bandit, PrivateContextualBandit) or not isinstance(log, RecordedLog):
+        raise arguments.ArgumentError(
+            f"a bandit and a RecordedLog are wanted, not {type(bandit).__name__} and {type(log).__name__}: "
+            "`bandits.logs` reads and makes logs"
+        )
+    if not bandit._service.hosting.whole:
+        raise ConfigError("a log is evaluated where all parties and the puller are: not on a party's end")
+    arguments.places_of(np.unique(log.arms), bandit.arms)
+    arguments.rewards_of(log.rewards, within=bandit.settings.reward_range)
 
 
 def _evaluation(log: RecordedLog, chosen: np.ndarray) -> Evaluation:

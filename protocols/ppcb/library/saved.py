@@ -17,7 +17,7 @@ import hashlib
 import json
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ from ...run.tagged_file import prepare
 from ..settings import Settings
 from .decisions import Holdings, OpenDecision
 from .journal import Journal, Told, greatest
+from .names import Names
 from .place import Hosting
 from .rounds import said_by_all
 
@@ -62,6 +63,7 @@ def save_parts(
     folder: Path, held: Holdings, settings: Settings, hosting: Hosting, session: Session, journals: dict[Path, Journal]
 ) -> None:
     """Write all files of this process, in a call of its own; the folder's journal is added to `journals`."""
+    names = (held.names if hosting.whole else replace(held.names, features=None)).as_json()
     arrays, told = _arrays(held, settings.dim), Told(held.next_decision, tuple(hosting.ledger))
     if hosting.whole:
         arrays = {key: _shared_afresh(rows) for key, rows in arrays.items()}
@@ -87,6 +89,7 @@ def save_parts(
             "settings": settings.as_json(), "arms": list(held.arms), "next_arm": held.next_arm,
             "learned": held.learned, "unrefreshed": held.unrefreshed, "most_unpaid": held.most_unpaid,
             "open": [[number, list(decision.arms)] for number, decision in held.open.items()],
+            "names": names,
             **asdict(told), "cost": asdict(hosting.meter.total),
         }  # fmt: skip
         for home, own in parts.items():
@@ -215,7 +218,7 @@ def _kept(first: Checkpoint, parts: list[Checkpoint], puller: Checkpoint | None,
         at += len(then)
     held = Holdings(
         regressions, arms, facts["next_arm"], facts["most_unpaid"], facts["unrefreshed"], told.next_decision,
-        facts["learned"], first.done, facts["name"], opened,
+        facts["learned"], first.done, facts["name"], opened, Names.from_json(facts["names"]),
     )  # fmt: skip
     return Kept(facts["parties"], settings, held, told, Cost(**facts["cost"]))
 

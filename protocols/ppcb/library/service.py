@@ -31,12 +31,14 @@ from . import fitting
 from .arguments import ArgumentError, check_arms
 from .decisions import Holdings
 from .journal import Journal, Told
+from .on_shares import Declared, Judged, check, estimate, logging_puller
 from .place import Hosting, InOneProcess
 from .propensity import last_bit
 from .rounds import Hear, Say, choose, learn_from, payer_client, puller_client
 from .saved import save_parts
 
 _COMPARISONS = 300_000  # at once, of all parties here: some GB
+_ESTIMATED = 256  # rows of a log together, at most
 
 
 class Pay(NamedTuple):
@@ -50,6 +52,20 @@ class Pay(NamedTuple):
 
     def __repr__(self) -> str:
         return f"Pay(contexts={len(self.rewards)}, hidden)"
+
+
+class Logged(NamedTuple):
+    """What the clients give to an estimate, each (rows,): in a process that hosts them.
+
+    actions: places of the arms.  propensities: theirs, or 1 where the arm was the best one by a logger that explored.
+    """
+
+    actions: np.ndarray
+    propensities: np.ndarray
+    rewards: np.ndarray
+
+    def __repr__(self) -> str:
+        return f"Logged(rows={len(self.rewards)}, hidden)"
 
 
 class Service:
@@ -132,6 +148,20 @@ class Service:
             o = session.constant(np.zeros((1, len(said), len(self.held.arms)), np.int64), 0)
             self._learn(session, self._shared(session, rows[part]), o, said)
 
+    def check_room(self, count: int, *, learned: int) -> None:
+        """Refuse to learn from more than the ranges were declared for.  learned: from how many before these."""
+        given = self._settings
+        steps = given.steps if given.refresh else min(given.steps, given.lasts)
+        if (wanted := learned + count) > steps:
+            most = fitting.most_steps(self.settings, refreshes=self.held.refreshes)
+            cure = f"call extend(steps={min(most, max(wanted, 2 * steps))}) to learn from more"
+            if wanted > most:
+                cure = f"{most:,} is the most; make another, of scaled features and a smaller bound or a larger ridge"
+            raise RangeError(
+                f"{learned:,} contexts were learned from, {count:,} more are given, and this bandit was made "
+                f"for {steps:,}: {cure}; it predicts as before without"
+            )
+
     def forget(self, decisions: Sequence[int]) -> None:
         """Close open decisions."""
         self.held.find(decisions)
@@ -143,6 +173,10 @@ class Service:
         check_arms(len(self.held.arms) + 1)
         settings = replace(self.settings, arms=len(self.held.arms) + 1)
         return self.held.add_arm(self._call({}, "add arm"), settings)
+
+    def restart(self) -> None:
+        """Forget all that was learned, and all decisions that wait for a reward."""
+        self.held.restart(self._call({}, "restart"), self.settings)
 
     def extend(self, steps: int) -> None:
         """Learn from so many contexts in all: more fraction bits of the state are zeros behind those it has."""
@@ -161,6 +195,26 @@ class Service:
         """Write what is held here; from now on what is told is noted there too."""
         session = self._call({}, "save")
         save_parts(folder, self.held, self.settings, self.hosting, session, self._journals)
+
+    def estimate(self, rows: np.ndarray, log: Logged | None, declared: Declared) -> Judged:
+        """What the policy would have earned on these contexts; nothing is learned from them."""
+        held, pairs = self.held, len(self.held.arms) * (len(self.held.arms) - 1) // 2
+        size = min(_ESTIMATED, max(1, _COMPARISONS // (pairs * len(self.hosting.hosted))))
+        parts = [slice(start, start + size) for start in range(0, len(rows), size)]
+        check(self.settings, declared)
+        clients: dict[str, ClientProgram] = {}
+        if log is not None:
+            batches = [(log.actions[part], log.propensities[part]) for part in parts]
+            paid = [log.rewards[part] for part in parts]
+            clients = {
+                PULLER: logging_puller(batches, len(held.arms), declared),
+                PAYER: payer_client(paid, reward_range=self._settings.reward_range),
+            }
+        session = self._call(clients, "estimate", *declared, held.arms)
+        shares = [self._shared(session, rows[part]) for part in parts]
+        program = estimate(session, self._state(session), shares, self.settings, declared)
+        with self._journaled():
+            return session.run(labelled(session, "estimate", program))
 
     def disclose(self, role: str, what: str, count: int, why: str) -> None:
         """Count, and note beside the saves, what is told in another way than by a Reveal."""
@@ -223,18 +277,9 @@ class Service:
         }
 
     def _parts(self, count: int) -> list[slice]:
-        """Rows that are learned from together; refuses more than the ranges were declared for, or a client expects."""
-        given, size = self._settings, self.learn_batch
-        steps = given.steps if given.refresh else min(given.steps, given.lasts)
-        if (wanted := self.held.learned + count) > steps:
-            most = fitting.most_steps(self.settings, refreshes=self.held.refreshes)
-            cure = f"call extend(steps={min(most, max(wanted, 2 * steps))}) to learn from more"
-            if wanted > most:
-                cure = f"{most:,} is the most; make another, of scaled features and a smaller bound or a larger ridge"
-            raise RangeError(
-                f"{self.held.learned:,} contexts were learned from, {count:,} more are given, and this bandit was made "
-                f"for {steps:,}: {cure}; it predicts as before without"
-            )
+        """Rows that are learned from together; refuses more than a client expects."""
+        self.check_room(count, learned=self.held.learned)
+        size = self.learn_batch
         if count > size and not self.hosting.whole:
             raise ArgumentError(f"on a network at most {size} contexts are learned from in a call: make several")
         return [slice(start, start + size) for start in range(0, count, size)]

@@ -25,7 +25,7 @@ from ...published.kept import Home
 from ...published.participant import Cast, Published
 from ...published.sealing import fresh_key
 from ...run.folder import Keep
-from ..owners import owners_name
+from ..owners import Pay, owners_name
 from .checkpoints import OwnersKept, RunKept, home_of
 from .masks import OwnerCoins
 from .messages import COMP, CONTROLLER, CUSTOMER, Spec
@@ -53,15 +53,22 @@ def cast_of(
             "rewards": seeds.rewards.hex(), "keep": home, "means": [run.means[i] for i in rows],
             "noise": [derived(seeds.noise, f"noise {i}").hex() for i in rows],
         }  # fmt: skip
-    calls = [(name, CONTROLLER) for name in inputs if name != CONTROLLER]
-    return Cast(inputs, calls, centre=CONTROLLER, patient=CUSTOMER)
+    return Cast(inputs, calls_of(list(inputs)), centre=CONTROLLER, patient=CUSTOMER)
+
+
+def calls_of(names: Sequence[str]) -> list[tuple[str, str]]:
+    """Who calls whom."""
+    return [(name, CONTROLLER) for name in names if name != CONTROLLER]
 
 
 def play_of(
     node: int, given: dict[str, Any], watch: Watch | None, *, make: Make = Spec.policy, seen: list[Seen] | None = None,
-    stop: Callable[[], bool] | None = None,
+    stop: Callable[[], bool] | None = None, pay: Pay | None = None,
 ) -> Play[Outcome]:  # fmt: skip
-    """What a node plays.  seen: collects the lists that Comp decrypts.  stop: asked by owners before each step."""
+    """What a node plays.  seen: collects the lists that Comp decrypts.  stop: asked by owners before each step.
+
+    pay: what an owner's arm pays, where it is not made up.
+    """
 
     def seed(name: str) -> bytes:
         return bytes.fromhex(given[name])
@@ -76,13 +83,16 @@ def play_of(
         return comparator(PointCoins(seed("seed")), seed("key"), bits, make=make, seen=seen)
     if node == 2:
         return data_customer(Spec(**given["spec"]), given["budget"], bits, insecure=given["insecure"])
-    rows, paid, means = range(*given["rows"]), seed("rewards"), given["means"]
+    rows = range(*given["rows"])
+    if pay is None:
+        paid, means = seed("rewards"), given["means"]
+        pay = lambda arm, t: reward(paid, means[arm - rows.start], arm, t)  # noqa: E731
     keeper = None if (home := Home.from_json(given["keep"])) is None else OwnersKept(home)
     starts = [int.from_bytes(bytes.fromhex(each), "little") for each in given["noise"]]
     return owners(
         rows, arms, OwnerCoins(seed("common"), seed("masks"), arms), seed("key"),
         [np.random.Generator(np.random.PCG64(each)) for each in starts],
-        lambda arm, t: reward(paid, means[arm - rows.start], arm, t), bits, make=make, keeper=keeper, stop=stop,
+        pay, bits, make=make, keeper=keeper, stop=stop,
     )  # fmt: skip
 
 

@@ -16,9 +16,11 @@ from bandits.samba.rewards import BernoulliArms, reward
 from mpc.client import ClientProgram, Receive, Send
 from mpc.errors import ConfigError, RangeError
 
-from ...run.program import Desk
-from ..owners import Owners, Pay, packed, unpack
+from ...run.program import Desk, Fresh
+from ..owners import OF_GAME, Owners, Pay, check_recorded, packed, paid_by, unpack
 from .settings import Settings
+
+MEANS, COMMON, REWARDS, PAID = "means", "common", "rewards", "paid"
 
 
 class Due(NamedTuple):
@@ -50,18 +52,21 @@ class Host:
         self._due: Due | None = None
 
     @classmethod
-    def of(cls, settings: Settings, block: range, own: Mapping[str, np.ndarray]) -> Host:
-        """Owners whose arms are simulated, of what their process alone has: see `inputs`."""
-        means, seed = own["means"], own["rewards"].tobytes()
+    def of(cls, settings: Settings, block: range, own: Mapping[str, np.ndarray], desk: Desk | None = None) -> Host:
+        """Owners of what their process alone has: `inputs`, whose arms are simulated, or `recorded`."""
 
-        def pay(arm: int, t: int) -> int:
-            return reward(seed, float(means[arm - block.start]), arm, t)
+        def made_up(arm: int, t: int) -> int:
+            return reward(own[REWARDS].tobytes(), float(own[MEANS][arm - block.start]), arm, t)
 
         noise = [np.random.Generator(np.random.PCG64(0)) for _ in block]
         for stream, state in zip(noise, own["noise"]):
             unpack(stream, state)
-        made = cls(settings, block, common=own["common"].tobytes(), noise=noise, pay=pay)
-        made.inputs = {name: own[name] for name in ("means", "common", "rewards")}
+        pay: Pay = made_up
+        if MEANS not in own:
+            assert desk is not None, "owners whose arms are not made up sit at a desk"
+            pay = paid_by(block, own.get(PAID), desk)
+        made = cls(settings, block, common=own[COMMON].tobytes(), noise=noise, pay=pay)
+        made.inputs = {name: own[name] for name in (MEANS, COMMON, REWARDS, PAID) if name in own}
         if "at" in own:
             made.restore(own)
         return made
@@ -119,27 +124,44 @@ class Host:
 def inputs(block: range, seeds: Seeds, arms: BernoulliArms) -> dict[str, np.ndarray]:
     """What the process of these owners alone has: the seeds they have in common, their noise, what their arms pay."""
     return {
-        "means": arms.means[block.start : block.stop],
-        "common": np.frombuffer(seeds.common, np.uint8),
-        "rewards": np.frombuffer(seeds.rewards, np.uint8),
+        MEANS: arms.means[block.start : block.stop],
+        COMMON: np.frombuffer(seeds.common, np.uint8),
+        REWARDS: np.frombuffer(seeds.rewards, np.uint8),
         "noise": np.stack([packed(owner_noise(seeds.noise, arm)) for arm in block]),
     }
 
 
+def recorded(block: range, rows: np.ndarray | None, fresh: Fresh) -> dict[str, np.ndarray]:
+    """The same of owners whose coins are their own.
+
+    rows: what each arm would pay, by step; None where the world is told which arm is pulled, and says what it paid.
+    """
+    if rows is not None:
+        check_recorded(block, rows)
+    noise = [np.random.PCG64(int.from_bytes(fresh(f"noise {arm}"), "little")) for arm in block]
+    return {
+        COMMON: np.frombuffer(fresh(COMMON), np.uint8),
+        "noise": np.stack([packed(np.random.Generator(each)) for each in noise]),
+        **({} if rows is None else {PAID: rows.astype(np.int64)}),
+    }
+
+
 def host(own: Host, desk: Desk) -> ClientProgram:
-    """Plays what is left of the game, and shares the sums at the end."""
+    """Plays what is left of the game, and shares the sums at the end; what its owners know of it is theirs."""
     settings, rows = own.settings, len(own.owners.pulls)
     if not own.done:
         own.first_pulls()
         if desk.here(own.done, own.state):
-            return
+            return None
     for t in range(own.done + 1, settings.budget + 1):
         for iteration in range(1, settings.local.iterations + 1):
             yield Send(own.words(t, iteration))
             own.told((yield Receive((rows,))), t, iteration)
         if desk.here(own.done, own.state):
-            return
+            return None
     yield Send(own.owners.sums)
+    state = own.owners.state()
+    return {name: state[name].tolist() for name in OF_GAME}
 
 
 def customer() -> ClientProgram:

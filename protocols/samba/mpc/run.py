@@ -14,9 +14,9 @@ from mpc.client import ClientProgram
 from mpc.errors import ConfigError
 from mpc.session import Session
 
-from ...run.program import Arrays, Counted, Desk, Ended, Facts, Program, Role, fingerprint
+from ...run.program import Arrays, Brings, Counted, Desk, Ended, Facts, Fresh, Program, Role, fingerprint
 from ..owners import game_of
-from .clients import Host, customer, host, inputs
+from .clients import COMMON, Host, customer, host, inputs, recorded
 from .dealt_coins import DealtCoins
 from .program import CUSTOMER, Parties
 from .settings import Settings
@@ -90,8 +90,30 @@ class Federation(Program["Run"]):
         """A host plays its owners, from where they stood; DC learns the sum."""
         if role == CUSTOMER:
             return customer()
-        block = self.settings.blocks[self.settings.roles.index(role)]
-        return host(Host.of(self.settings, block, own if desk.kept is None else desk.kept), desk)
+        return host(Host.of(self.settings, self._block(role), own if desk.kept is None else desk.kept, desk), desk)
+
+    def brings(self, role: str) -> Brings:
+        """A host: what its owners' arms would pay at each step, if that is known."""
+        return Brings(0, self.settings.budget, "step", len(self._block(role))) if role != CUSTOMER else Brings()
+
+    def brought(self, role: str, rows: np.ndarray | None, fresh: Fresh) -> Arrays:
+        """Owners draw their own coins."""
+        if role not in self.settings.roles:
+            return {}
+        return recorded(self._block(role), rows, fresh)
+
+    def told(self, role: str, left: Any) -> Facts:
+        """DC's sum."""
+        return {"cumulative_reward": left} if role == CUSTOMER else {}
+
+    @property
+    def common(self) -> Mapping[str, tuple[str, ...]]:
+        """All owners explore in the same steps."""
+        return {COMMON: self.settings.roles} if self.settings.local.may_explore else {}
+
+    def _block(self, role: str) -> range:
+        roles = self.settings.roles
+        return self.settings.blocks[roles.index(role)] if role in roles else range(0)
 
     def result(self, ended: Ended) -> Run:
         """What all owners together know, and the sum as DC learned it."""

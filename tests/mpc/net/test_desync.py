@@ -37,6 +37,7 @@ def test_over_tcp_every_party_gets_desync(name: str, parties: int) -> None:
         check(name, str(outcome.error))
 
 
+@pytest.mark.needs("torch")
 @pytest.mark.parametrize("parties", [2, 3])
 def test_over_gloo_every_party_gets_desync(parties: int) -> None:
     """A size or type that differs is caught by our header; gloo itself would abort the process."""

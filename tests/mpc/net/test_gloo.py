@@ -11,6 +11,8 @@ import pytest
 from mpc.net.frames import HEADER_BYTES
 from tests.parties.processes import ENVIRONMENT, ROOT, Launched, free_port, script
 
+pytestmark = pytest.mark.needs("torch")
+
 _START = """
 import os, sys
 import torch.distributed as dist

@@ -32,7 +32,13 @@ def killed_mid_run(parties: int, transport: str, victim: int) -> Launched:
 
 @pytest.mark.parametrize(
     ("parties", "transport", "victim"),
-    [(2, "tcp", 0), (3, "tcp", 1), (5, "tcp", 4), (2, "gloo", 1), (3, "gloo", 0), (3, "gloo", 2)],
+    [
+        *[(2, "tcp", 0), (3, "tcp", 1), (5, "tcp", 4)],
+        *[
+            pytest.param(parties, "gloo", victim, marks=pytest.mark.needs("torch"))
+            for parties, victim in ((2, 1), (3, 0), (3, 2))
+        ],
+    ],
 )
 def test_a_killed_party_is_named_by_all_others(parties: int, transport: str, victim: int) -> None:
     launched = killed_mid_run(parties, transport, victim)
@@ -85,6 +91,7 @@ def test_a_silent_party_is_named_in_large_messages() -> None:
     assert second.error is None  # it sent nothing and waited for nothing
 
 
+@pytest.mark.needs("torch")
 def test_over_gloo_a_stopped_and_a_silent_party_are_named() -> None:
     launched = Launched([*PARTY, "out_of_range", "stays_silent"], 3, transport="gloo", timeout=4)
     for party in (0, 1):

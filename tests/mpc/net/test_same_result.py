@@ -34,6 +34,7 @@ def test_tcp_gives_the_shares_of_memory(parties: int) -> None:
     assert _joint(values(over_tcp(parties, every_operation))) == in_memory(parties)
 
 
+@pytest.mark.needs("torch")
 @pytest.mark.parametrize("parties", [2, 3])
 def test_gloo_gives_the_shares_of_memory(parties: int) -> None:
     launched = Launched([*PARTY, "every_operation", "large", "to_one"], parties, transport="gloo")

@@ -124,7 +124,9 @@ def test_processes_and_what_makes_a_test_ready_are_recorded(project: Path, tmp_p
         "def test_first(two):\n    pass\n\n\ndef test_second(two):\n    assert two == 2\n\n\n"
         "def test_process():\n"
         "    subprocess.run([sys.executable, '-c', 'import room.small; room.small.larger(2, 1)'], check=True)\n"
+        "    exec(compile('\\n\\ndef shown(): pass\\nshown()', 'page.md', 'exec'))\n"
     )
+    (project / "page.md").write_text("It's a page with an example.\n")
     lines = tmp_path / "lines.json"
     assert list(campaign(project, [], lines=lines)) == []
     record = TestsOfLines.read(lines)

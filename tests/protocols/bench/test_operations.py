@@ -8,6 +8,8 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from mpc.cases import cases
 from protocols.bench.measure import Row
 from protocols.bench.ops import GOALS, as_json, as_markdown, missed
@@ -20,6 +22,7 @@ KEYS = {
 ROW = Row("argmax", 2, "tcp", 10, 4, 505, 33040, 500.0, 2.0, 300.0, 100_000.0, 57)
 
 
+@pytest.mark.needs("torch")
 def test_quick_bench_prints_one_document() -> None:
     only = "product,comparison,argmax"
     done = subprocess.run(

@@ -74,6 +74,7 @@ def test_an_arm_that_tells_more_than_is_stated_fails(capsys: Output, monkeypatch
     assert "VIOLATED" in capsys.readouterr().out
 
 
+@pytest.mark.needs("matplotlib")
 def test_a_plot_is_written(tmp_path: Path, capsys: Output) -> None:
     place = tmp_path / "new" / "attacks.png"
     main([*SMALL, "--plot", str(place)])

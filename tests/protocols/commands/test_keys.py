@@ -47,7 +47,7 @@ def test_a_new_file_has_the_fingerprints_that_are_trusted(here: Path, capsys: Ou
     assert config.peers["party 1"].fingerprint == identity(1)[1].spoken and not config.computes
     assert config.peers.keys() == {"party 0", "party 1"} and config.listen is None
     refused(masked(capsys, "config new puller --session trial -o role.toml"), "role.toml exists")
-    refused(masked(capsys, "config new payee --session trial -o x.toml"), "there is no role 'payee' in ppcb with 3 p")
+    refused(masked(capsys, "config new payee --session trial -o x.toml"), "no role 'payee' in ppcb with these opt")
 
 
 def test_what_is_not_filled_in_is_listed_at_once(capsys: Output) -> None:
@@ -58,8 +58,18 @@ def test_what_is_not_filled_in_is_listed_at_once(capsys: Output) -> None:
     assert "key.pem" in err or "certificate.pem" in err or "party-0.pem" in err
 
 
-def test_a_program_that_is_on_one_machine_so_far_says_so(capsys: Output) -> None:
-    said = masked(capsys, "config new puller --program samba --session trial -o role.toml")
-    refused(said, "samba has all its roles on one machine so far: use 'masked launch samba'")
+def test_a_new_file_is_of_any_program_with_its_options_and_places(here: Path, capsys: Output) -> None:
+    own = "--session trial --parties 2 --at party-0=10.0.0.1:7700 --at party-1=10.0.0.2:7700 -o role.toml"
+    options = "--program samba --set arms=3 --set policy=epsilon-greedy"
+    assert masked(capsys, f"config new owner-1 {options} --at owner-0=10.0.0.3:7701 {own}")[0] == 0
+    config = load(here / "role.toml")
+    assert config.options == {"arms": 3, "policy": "epsilon-greedy"} and config.listen is None
+    assert config.peers["owner 0"].address == ("10.0.0.3", 7701), "who explores alike agrees on when"
+    assert "<" not in (here / "role.toml").read_text().replace("<what its owner reads out>", "")
+    said = masked(capsys, "config new puller --program samba --session trial -o other.toml")
+    refused(said, "there is no role 'puller' in samba with these options: there are party 0, party 1, party 2, owner 0")
+    refused(masked(capsys, "config new DC --program samba --mode x --session trial -o x.toml"), "no mode 'x': there")
+    refused(masked(capsys, "config new DC --program samba --set arms --session t -o x.toml"), "--set takes NAME=VALUE")
+    refused(masked(capsys, "config new DC --program samba --at x=y --session t -o x.toml"), "--at takes ROLE=HOST:PORT")
     refused(masked(capsys, "config new puller --program chess --session trial -o role.toml"), "program is one of ppcb")
     refused(masked(capsys, "party --config none.toml"), "none.toml cannot be read")

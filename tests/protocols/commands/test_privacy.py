@@ -6,6 +6,8 @@ import math
 
 import pytest
 
+pytest.importorskip("dp_accounting", reason="the extra 'privacy' is not installed")
+
 from bandits.accounting import pld
 from bandits.privacy import advanced, basic, eta_bound, eta_per_step
 from offline import InsecureSeededDealer

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytest.importorskip("matplotlib", reason="the extra 'plot' is not installed")
+
 from protocols.figures import __main__ as figures
 from protocols.figures.helba import SHARES
 

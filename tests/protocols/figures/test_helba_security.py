@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+pytest.importorskip("matplotlib", reason="the extra 'plot' is not installed")
+
 pytest.importorskip("seal", reason="the extra 'ckks' is not installed")
 
 from mpc.errors import ConfigError

@@ -57,6 +57,7 @@ def test_one_document(capsys: Output) -> None:
     assert facts["updates"] == 9 and facts["smallest_gap"] > 0
 
 
+@pytest.mark.needs("matplotlib")
 def test_text_files_and_picture(tmp_path: Path, capsys: Output) -> None:
     code, out, _ = masked(capsys, f"run helba --steps 6 --batches hidden --out {tmp_path}")
     assert code == 0 and "6 steps, 2 arms, 2 dimensions, 6 batches (hidden): regret" in out

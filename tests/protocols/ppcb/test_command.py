@@ -96,11 +96,16 @@ MISTAKES: list[tuple[str, str]] = [
     ("--data mnist --data-dir nowhere", "there is no train-images-idx3-ubyte.gz in nowhere"),
     ("--task rewards", "--task is one of classes, clusters, not 'rewards'"),
     ("--task classes", "synthetic data has neither classes nor clusters: leave out --task"),
-    ("--data digits", "digits has 10 classes, an arm for each: say --arms 10, or --task clusters for 4"),
     ("--data file --task clusters", "digits, mnist, synthetic, or a file named .csv"),
     ("--data none.csv", "there is no file none.csv: give a CSV"),
     ("--data none.csv --data-dir .", "--data none.csv needs no files: leave out --data-dir"),
-    ("--data digits --dim 65", "digits has 64 dimensions and 1797 rows: lower --dim or --arms"),
+    *[
+        pytest.param(*mistake, marks=pytest.mark.needs("sklearn"))
+        for mistake in (
+            ("--data digits", "digits has 10 classes, an arm for each: say --arms 10, or --task clusters for 4"),
+            ("--data digits --dim 65", "digits has 64 dimensions and 1797 rows: lower --dim or --arms"),
+        )
+    ],
 ]  # fmt: skip
 
 
@@ -147,6 +152,7 @@ def test_json_alone_writes_nothing(here: Path, capsys: Output) -> None:
     assert facts["steps"] == 10 and facts["eta_per_step"] == pytest.approx(eta_per_step(4, 0.2))
 
 
+@pytest.mark.needs("matplotlib")
 def test_files_are_written_where_they_were_wanted(here: Path, capsys: Output) -> None:
     out, picture = here / "new" / "run", here / "pictures" / "curve.png"
     options = ("--steps", "20", "--replicas", "2", "--seed", "5", "--out", str(out), "--plot", str(picture))
@@ -168,6 +174,7 @@ def test_files_are_written_where_they_were_wanted(here: Path, capsys: Output) ->
     assert picture.read_bytes() == (out / "reward.png").read_bytes()
 
 
+@pytest.mark.needs("matplotlib")
 def test_without_json_it_writes_below_runs_and_says_so(here: Path, capsys: Output) -> None:
     code, out, err = masked(capsys, "run", "ppcb", *SMALL, "--steps", "12")
     assert code == 0, err
@@ -180,6 +187,7 @@ def test_without_json_it_writes_below_runs_and_says_so(here: Path, capsys: Outpu
     assert (here / "runs" / "ppcb" / "steps.npz").is_file()
 
 
+@pytest.mark.needs("matplotlib")
 def test_the_result_is_printed_before_it_is_drawn(here: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:
     """A disk that fills up takes the picture, not what an hour of computing found."""
 
@@ -194,6 +202,7 @@ def test_the_result_is_printed_before_it_is_drawn(here: Path, capsys: Output, mo
     assert (here / "run" / "result.json").is_file() and (here / "run" / "steps.npz").is_file()
 
 
+@pytest.mark.needs("sklearn")
 def test_a_data_set_that_takes_long_to_load_is_named(
     here: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -208,6 +217,7 @@ def test_a_data_set_that_takes_long_to_load_is_named(
     assert masked(capsys, *how, "--data", "digits")[2].startswith("loading digits: ")
 
 
+@pytest.mark.needs("sklearn")
 @pytest.mark.parametrize(("task", "arms", "least"), [("classes", 10, 0.2), ("clusters", 5, 0.3)])
 @pytest.mark.usefixtures("here")
 def test_digits_are_told_apart_by_class_or_by_cluster(task: str, arms: int, least: float, capsys: Output) -> None:
@@ -217,6 +227,7 @@ def test_digits_are_told_apart_by_class_or_by_cluster(task: str, arms: int, leas
     assert facts["average_reward"] == facts["twin_average_reward"]
 
 
+@pytest.mark.needs("sklearn")
 def test_a_table_of_ones_own_is_learned_from(here: Path, capsys: Output) -> None:
     """Which of three corners a point lies near to is its label."""
     corners = 4.0 * np.eye(3)[np.arange(90) % 3] + np.random.default_rng(1).normal(size=(90, 3))
@@ -260,6 +271,7 @@ def test_the_same_seed_is_the_same_run(capsys: Output) -> None:
     assert not math.isclose(first["seconds_per_step"], 0.0)
 
 
+@pytest.mark.needs("matplotlib")
 def test_ctrl_c_keeps_what_was_reached_and_resume_goes_on(here: Path, capsys: Output) -> None:
     """The resumed run is that which was never stopped: same arms, and what they cost."""
     how = ("run", "ppcb", *SMALL, "--steps", "900", "--seed", "6", "--checkpoint-every", "20")

@@ -28,7 +28,7 @@ from protocols.run.checkpoint import Checkpoint, checkpoint_at, checkpoints
 from protocols.run.desk import FileDesk
 from protocols.run.notes import Notes
 
-from ..harness import LIMIT, awaited, document, masked, refused, started
+from ..harness import LIMIT, awaited, document, masked, refused, started, without_progress
 from .commands import SMALL, Struck, roles
 from .runs import launch, name_of, plan_of, played, settings
 
@@ -203,7 +203,7 @@ def test_a_process_that_is_killed_is_said_once(role: str, tmp_path: Path, capsys
     with Struck(role, signal.SIGKILL, tmp_path):
         code, _, complained = masked(capsys, "launch", "ppcb", *how)
     assert code == 2
-    lines = [line for line in complained.splitlines() if not line.startswith("step ")]
+    lines = without_progress(complained)
     assert lines == [f"error: {'party 1' if role == 'party' else role} was ended by SIGKILL"]
     assert not any(roles(os.getpid(), name) for name in ("party", "puller", "payer"))
 
@@ -223,7 +223,7 @@ def test_a_payer_that_never_answers_is_named_within_the_timeout(tmp_path: Path, 
     with Struck("payer", signal.SIGSTOP, tmp_path) as struck:
         code, _, complained = masked(capsys, "launch", "ppcb", *how)
     assert code == 2
-    lines = [line for line in complained.splitlines() if not line.startswith("step ")]
+    lines = without_progress(complained)
     assert len(lines) == 1 and "was silent for 6 s" in lines[0]
     assert not Path(f"/proc/{struck.pid}").exists()
     assert "payer" in lines[0] or "client 1" in lines[0], lines[0]

@@ -151,6 +151,15 @@ def test_the_draw_among_close_scores_is_a_part_of_the_rewards_range(changes: dic
     assert given.draw_unit(4) == given.draw_unit(3) == unit and given.draw_unit(2) == 2 * unit
 
 
+def test_a_long_run_takes_no_round_more(parties: int) -> None:
+    """60,000 contexts, for which the state has 27 to 29 bits: 12 rounds, and P x and the rest as exact as ever."""
+    given = settings(owners=parties, steps=60_000).for_run(parties, 60_000)
+    assert given.state_bits > given.fraction_bits and given.lines.step > 0
+    simulation = finished(given, parties, 30)
+    assert simulation.result().cost.rounds == 30 * 12
+    assert shortfalls(simulation).max() < 2.0**-12 and error(simulation) < 2.0**-13
+
+
 @over(anything())
 def test_every_word_that_settings_allow_has_room(given: Settings) -> None:
     """The largest prediction, reciprocal and key of any settings that are accepted stay in their rings."""

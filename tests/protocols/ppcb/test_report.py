@@ -6,10 +6,10 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
 from bandits.environments import Episode
 from mpc import RangeError
@@ -17,7 +17,6 @@ from mpc.bilinear import Bilinear
 from mpc.correlations import ProductMask, SquareMask
 from protocols.ppcb.report import reward_curve, text
 from protocols.ppcb.run import Difference, Run, baselines_of
-from protocols.run import picture
 from protocols.run.checkpoint import checkpoints
 from protocols.run.dealer_process import warm_up
 
@@ -56,8 +55,9 @@ def test_baselines_need_no_context() -> None:
 
 
 def test_the_curve_has_baselines_title_and_axes(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    kept: list[Figure] = []
-    monkeypatch.setattr(picture, "Figure", lambda **how: kept.append(Figure(**how)) or kept[-1])
+    figure = pytest.importorskip("matplotlib.figure").Figure
+    kept: list[Any] = []
+    monkeypatch.setattr("protocols.run.picture.Figure", lambda **how: kept.append(figure(**how)) or kept[-1])
     reward_curve(run, tmp_path / "curve.png")
     (axes,) = kept[0].axes
     ends = {line.get_label(): float(line.get_ydata()[-1]) for line in axes.lines}
@@ -68,6 +68,7 @@ def test_the_curve_has_baselines_title_and_axes(run: Run, tmp_path: Path, monkey
     assert ends["uniform arms"] < ends["best fixed arm"] and widths["uniform arms"] < widths["private"]
 
 
+@pytest.mark.needs("torch")
 def test_an_import_is_no_time_of_a_step() -> None:
     """Small products never import torch; where one will, it is there before the first decision."""
     script = """

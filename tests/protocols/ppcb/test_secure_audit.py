@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
+pytest.importorskip("dp_accounting", reason="the extra 'privacy' is not installed")
+
 from bandits.audit import audit
 from bandits.privacy import eta_per_step
 from protocols.ppcb.audit import runs_at_once, secure_chooser

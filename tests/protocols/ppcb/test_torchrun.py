@@ -17,6 +17,8 @@ from tests.parties.processes import free_port
 from ..harness import LIMIT, ROOT
 from .commands import SMALL
 
+pytestmark = pytest.mark.needs("torch")
+
 
 def torchrun(cwd: Path, *options: str) -> subprocess.CompletedProcess[str]:
     """Two owners, the puller and the payer."""

@@ -162,6 +162,7 @@ def test_a_batch_costs_rounds_by_its_logarithm(batch: int, rounds: tuple[int, ..
     assert run.cost.client_hops == 4
 
 
+@pytest.mark.needs("sklearn")
 @pytest.mark.parametrize(("bits", "apart", "steps"), [(20, 2.0**-12, 400), (28, 2.0**-15, 200)])
 def test_digits_with_twenty_seeds(bits: int, apart: float, steps: int) -> None:
     """Seeds 1 to 20 side by side: the twin's arms, or scores too close for the state's bits."""

@@ -31,7 +31,7 @@ def slow(seconds: int) -> int:
 @pytest.mark.parametrize("cores", [1, 2, 3, 5])
 def test_answers_come_in_their_order(cores: int) -> None:
     """Of any number of rows, signs and lengths, and of lists that no pipe holds."""
-    with Cores(cores, drawn, form) as spread:
+    with Cores(cores, drawn, form, least=0.0) as spread:
         for count in (0, 1, 2, 4, 7, 1000):
             rows = [(number, -(1 << 4000) * number, 1 << (8 * number % 4096)) for number in range(count)]
             assert spread.map(form, rows) == [form(*row) for row in rows]
@@ -52,7 +52,7 @@ def children(of: int) -> list[int]:
 def test_helpers_hold_nothing_but_their_pipes_and_end(tmp_path: Path) -> None:
     before = set(children(os.getpid()))
     with (tmp_path / "a file of the role").open("w"):
-        spread = Cores(3, form)
+        spread = Cores(3, form, least=0.0)
         helpers = set(children(os.getpid())) - before
         assert len(helpers) == 2 and spread.map(form, [(1,), (2,), (3,)]) == [1, 2, 3]
         for pid in helpers:
@@ -65,7 +65,7 @@ def test_helpers_hold_nothing_but_their_pipes_and_end(tmp_path: Path) -> None:
 
 def test_a_helper_that_was_killed_is_told() -> None:
     before = set(children(os.getpid()))
-    with Cores(2, form) as spread:
+    with Cores(2, form, least=0.0) as spread:
         (helper,) = set(children(os.getpid())) - before
         os.kill(helper, signal.SIGKILL)
         with pytest.raises(MaskedError, match=f"process {helper}, which helps with --cores, has ended"):
@@ -88,6 +88,16 @@ def test_helpers_end_with_a_role_that_is_killed_while_they_work(tmp_path: Path) 
     while not all(gone(pid) for pid in helpers):
         assert time.monotonic() < deadline, "helpers outlive their role"
         time.sleep(0.02)
+
+
+def test_a_short_list_stays_with_its_role() -> None:
+    """By what its like took: the first one goes to helpers, and says that it was not worth it."""
+    before = set(children(os.getpid()))
+    with Cores(2, form, least=60.0) as spread:
+        (helper,) = set(children(os.getpid())) - before
+        assert spread.map(form, [(1,), (2,)]) == [1, 2]
+        os.kill(helper, signal.SIGKILL)
+        assert spread.map(form, [(number,) for number in range(9)]) == list(range(9))
 
 
 @pytest.mark.parametrize("cores", [0, -1, MOST + 1, 10**9])

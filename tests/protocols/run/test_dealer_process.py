@@ -24,7 +24,7 @@ from protocols.run.dealer_process import source_for
 from tests.parties.processes import ENVIRONMENT, ended, script
 from tests.parties.threads import side_by_side
 
-from ..harness import LIMIT, awaited, children, masked
+from ..harness import LIMIT, awaited, children, masked, without_progress
 from ..ppcb.commands import SMALL
 
 PLAN = Plan("waits", 2, (TruncationMask((3,), 20),))
@@ -151,6 +151,6 @@ def test_a_frozen_dealer_is_named_and_no_party(
     how = (*SMALL, "--steps", "60000", "--refresh", "0", "--timeout", timeout, "--out", str(tmp_path))
     code, _, complained = masked(capsys, "launch", "ppcb", *how)
     thread.join(LIMIT)
-    lines = [line for line in complained.splitlines() if not line.startswith("step ")]
+    lines = without_progress(complained)
     assert code == 2 and len(lines) == 1
     assert words in lines[0], lines

@@ -88,6 +88,7 @@ def test_a_run_that_was_not_finished_goes_when_that_is_said(
     assert masked(capsys, *how)[0] == 0
 
 
+@pytest.mark.needs("matplotlib")
 def test_files_of_a_result_are_of_one_run(tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where one of them finds no room, those of the run before are all still there."""
     how = ("run", "ppcb", *SMALL, "--json", "--out", str(tmp_path), "--steps")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import re
 import shutil
-import threading
-from collections.abc import Callable
+import urllib.request
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,22 +18,22 @@ import pytest
 from bandits.environments import synthetic_linear
 from mpc.errors import ConfigError, PeerLost
 from mpc.net.certificates import CERTIFICATE_FILE, KEY_FILE
-from offline import deal
 from protocols.ppcb.clients import pulled
 from protocols.ppcb.command import PPCB
 from protocols.ppcb.player import split
 from protocols.ppcb.program import PAYER, PULLER
 from protocols.ppcb.run import Bandit
 from protocols.ppcb.settings import Settings
-from protocols.run.config import load, party_names
+from protocols.run.config import load
 from protocols.run.diagnosis import diagnosed
 from protocols.run.launch import Processes, launch
-from protocols.run.member_process import play, prepared
-from protocols.run.rehearsal import rehearse
+from protocols.run.member_process import prepared
+from protocols.run.program import party_name
 
 from ...parties.members import identity
 from ...parties.processes import free_port
-from ...parties.threads import Outcome, side_by_side
+from ...parties.threads import side_by_side
+from ..machines import Machines, World, good
 
 STEPS, ARMS, DIM = 12, 3, 6
 
@@ -44,77 +45,33 @@ def bandit(parties: int) -> Bandit:
     )
 
 
-def written(folder: Path, parties: int, role: str, ports: list[str], **changed: Any) -> Path:
-    """A role's file, in a folder of its own with its keys, its data and its material."""
-    home, names = folder / role.replace(" ", "-"), [*party_names(parties), PULLER, PAYER]
-    (home / "peers").mkdir(parents=True)
-    shutil.copytree(identity(names.index(role))[0], home / "keys")
-    computes, number = role in names[:parties], names.index(role)
-    listen = [f'listen = "127.0.0.1:{ports[number]}"'] if computes else []
-    lines = [f'role = "{role}"', 'session = "trial"', 'program = "ppcb"', f"parties = {parties}"]
-    lines += ["[own]", f'key = "keys/{KEY_FILE}"', f'certificate = "keys/{CERTIFICATE_FILE}"', *listen]
-    if computes:
-        np.save(home / "features.npy", split(bandit(parties).world.contexts, parties)[number].reshape(STEPS, -1))
-        lines += ["[data]", 'file = "features.npy"', "[material]", f'store = "../material/party-{number}"']
-    lines += ["[output]", 'folder = "out"', "checkpoint_every = 5", "[timeouts]", "start = 30", "round = 30"]
-    for at, other in enumerate(names):
-        if other != role and (computes or at < parties):
-            shutil.copy(identity(at)[0] / CERTIFICATE_FILE, home / "peers" / f"{at}.pem")
-            lines += [f'[peers."{other}"]', f'certificate = "peers/{at}.pem"']
-            lines += [f'fingerprint = "{identity(at)[1].spoken}"']
-            lines += [f'address = "127.0.0.1:{ports[at]}"'] if at < parties and (at < number or not computes) else []
+def session(folder: Path, parties: int = 2, *, named: bool = False, **changed: Any) -> Machines:
+    """Owners with their features; named: rows have ids."""
+    blocks = split(bandit(parties).world.contexts, parties)
+    data = {party_name(party): block.reshape(STEPS, -1) for party, block in blocks.items()}
     options = {"steps": STEPS, "arms": ARMS, "dim": DIM, "eps": 0.2, **changed}
-    lines += ["[options]", *(f"{name} = {json.dumps(value)}" for name, value in options.items())]
-    path = home / "role.toml"
-    path.write_text("\n".join(lines))
-    return path
+    ids = {role: [f"patient-{4711 + at}" for at in range(STEPS)] for role in data if named}
+    return Machines(folder, PPCB(), options, parties, data=data, ids=ids)
 
 
-def world(parties: int, arms: int, rewards: int) -> None:
+def paying(parties: int) -> World:
     """What is between the puller's stdout and the payer's stdin."""
-    with os.fdopen(arms) as lines, os.fdopen(rewards, "w", buffering=1) as told:
-        for outcomes, line in zip(bandit(parties).world.outcomes, lines):
-            said = json.loads(line)
-            paid = pulled(outcomes, np.array(said["values"]).reshape(1, 1))
-            told.write(json.dumps({"decision": said["decision"], "values": paid.reshape(-1).tolist()}) + "\n")
 
+    def paid(said: dict[str, Any]) -> dict[str, Any]:
+        outcomes = bandit(parties).world.outcomes[said["decision"]]
+        rewards = pulled(outcomes, np.array(said["values"]).reshape(1, 1))
+        return {**said, "values": rewards.reshape(-1).tolist()}
 
-def playing(path: Path, **pipes: Any) -> Callable[[], Any]:
-    return lambda: play(prepared(load(path), PPCB()), **pipes)
-
-
-def played(folder: Path, parties: int, files: dict[str, Path]) -> list[Outcome]:
-    """All roles, each in a thread, and the world."""
-    (arms_in, arms_out), (rewards_in, rewards_out) = os.pipe(), os.pipe()
-    roles = [playing(files[role]) for role in party_names(parties)]
-
-    def pulls() -> None:
-        with os.fdopen(arms_out, "w") as told:
-            playing(files[PULLER], heard=rewards_in, told=told)()
-
-    pays = playing(files[PAYER], heard=rewards_in, told=None)
-    threading.Thread(target=world, args=(parties, arms_in, rewards_out), daemon=True).start()
-    return side_by_side(*roles, pulls, pays)
-
-
-def dealt(folder: Path, parties: int) -> Path:
-    """Material, and a copy of it that was made before either was used: both have the same coins."""
-    plan = rehearse(bandit(parties)).plan
-    deal(plan, STEPS, folder / "material")
-    shutil.copytree(folder / "material", folder / "copied")
-    return folder / "copied"
+    return paid
 
 
 @pytest.mark.parametrize("parties", [2, 3])
 def test_the_same_arms_and_ledger_as_launched(
     parties: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:  # fmt: skip
-    copied = dealt(tmp_path, parties)
-    ports = [free_port() for _ in range(parties)]
-    files = {role: written(tmp_path, parties, role, ports) for role in (*party_names(parties), PULLER, PAYER)}
-    for outcome in played(tmp_path, parties, files):
-        if outcome.error is not None:
-            raise outcome.error
+    machines = session(tmp_path, parties)
+    copied = machines.dealt()
+    good(machines.play(worlds=[(PULLER, PAYER, paying(parties))]))
     said = "".join(capsys.readouterr())
     assert said.count("dealt beforehand: ") == parties and "dealer's time" not in said, "nobody here measured it"
     launched = launch(bandit(parties), Processes(60.0, copied))
@@ -131,10 +88,54 @@ def test_the_same_arms_and_ledger_as_launched(
         ).exists()
 
 
+def test_no_value_of_a_user_is_in_logs_or_metrics(tmp_path: Path) -> None:
+    """Rows with ids, watched in the middle of a run: what is said and shown has counts alone."""
+    machines, port, shown = session(tmp_path, named=True), free_port(), list[str]()
+    machines.logged = io.StringIO()
+    path = machines.files["party 0"]
+    path.write_text(path.read_text().replace("[own]", f'[watch]\nlisten = "127.0.0.1:{port}"\n[own]'))
+    machines.dealt()
+    pays = paying(2)
+
+    def looked_at(said: dict[str, Any]) -> dict[str, Any]:
+        if said["decision"] == STEPS - 2:
+            for page in ("metrics", "healthz"):
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}/{page}", timeout=20) as answer:
+                    shown.append(answer.read().decode())
+        return {**pays(said), "values": [0.731 * value for value in pays(said)["values"]]}
+
+    good(machines.play(worlds=[(PULLER, PAYER, looked_at)]))
+    logs = machines.logged.getvalue()
+    assert all({"time", "level", "role", "session", "message"} == json.loads(line).keys() for line in logs.splitlines())
+    rounds = re.search(r'^masked_rounds_total{role="party 0".*} (\d+)$', shown[0], re.M)
+    assert rounds and int(rounds[1]) >= 12 * (STEPS - 2) and json.loads(shown[1])["state"] == "running"
+    left = re.search(r"^masked_material_steps{.*} (\d+)$", shown[0], re.M)
+    assert left and int(left[1]) == 1 and "masked_material_hours" in shown[0]
+    everything = logs + "".join(shown)
+    features = np.concatenate([rows.reshape(-1) for rows in machines.data.values()])
+    planted = ["patient", "0.731", *(repr(value)[:8] for value in np.abs(features).tolist())]
+    assert not [value for value in planted if value in everything]
+
+
+def test_rows_of_other_ids_are_refused_before_the_first_decision(tmp_path: Path) -> None:
+    machines = session(tmp_path, named=True)
+    machines.dealt()
+    file = machines.home("party 1") / "data.csv"
+    file.write_text(file.read_text().replace("patient-4713", "patient-1"))
+    first, second, puller, _ = machines.play()
+    assert "party 1 lacks the ids of rows 2, and has 1 that are not here" in str(first.error)
+    assert "party 0 lacks the ids of rows 2, and has 1 that are not here" in str(second.error)
+    assert isinstance(puller.error, PeerLost) and "stopped with ConfigError" in str(puller.error)
+    file.write_text(file.read_text().replace("patient-4712", "patient-1"))
+    with pytest.raises(ConfigError, match=r"data: rows 1 and 2 are of the same id: leave one of them"):
+        machines.playing("party 1")()
+
+
 def test_a_diagnosis_measures_every_link_and_leaves_the_run_to_come(tmp_path: Path) -> None:
-    dealt(tmp_path, 2)
-    ports, roles = [free_port() for _ in range(2)], [*party_names(2), PULLER, PAYER]
-    given = [prepared(load(written(tmp_path, 2, role, ports)), PPCB()) for role in roles]
+    machines = session(tmp_path)
+    machines.dealt()
+    roles = list(machines.files)
+    given = [prepared(load(path), PPCB()) for path in machines.files.values()]
     outcomes = side_by_side(*((lambda each=each: diagnosed(each)) for each in given))
     for role, outcome in zip(roles, outcomes):
         assert outcome.error is None, outcome.error
@@ -147,30 +148,54 @@ def test_a_diagnosis_measures_every_link_and_leaves_the_run_to_come(tmp_path: Pa
     assert not (tmp_path / "party-0/out").exists()
 
 
+def test_a_role_that_is_missing_is_a_row_and_the_others_are_measured(tmp_path: Path) -> None:
+    machines = session(tmp_path)
+    machines.dealt()
+    given = {role: prepared(load(machines.files[role]), PPCB()) for role in ("party 0", "party 1", PULLER)}
+    slept: list[float] = []
+    calls = [(lambda each=each: diagnosed(each, wait=6.0, idle=90.0, sleep=slept.append)) for each in given.values()]
+    outcomes = side_by_side(*calls)
+    for role, outcome in zip(given, outcomes):
+        assert outcome.error is None, outcome.error
+        found, prediction = outcome.value
+        rows = {each.of: each for each in found}
+        others = [other for other in given if other != role]
+        assert all(rows[f"link to {other}"].verdict == "PASS" for other in others)
+        assert all("lasted 90 s without keep-alive" in rows[f"idle link to {other}"].what for other in others)
+        if role == PULLER:
+            assert not [each for each in found if each.verdict == "FAIL"]
+        else:
+            assert [(each.verdict, each.of) for each in found if "missing" in each.what] == [("FAIL", PAYER)]
+        assert prediction["seconds"] > prediction["seconds_on_links"] > 0 and prediction["client_hops"] == 2
+    assert slept == [90.0] * 3
+
+
 def test_a_difference_of_options_is_named_to_both(tmp_path: Path) -> None:
-    dealt(tmp_path, 2)
-    ports = [free_port() for _ in range(2)]
-    files = {role: written(tmp_path, 2, role, ports) for role in party_names(2)}
-    files["party 1"].write_text(files["party 1"].read_text().replace("checkpoint_every = 5", "checkpoint_every = 6"))
-    first, second = side_by_side(*(playing(path) for path in files.values()))
+    machines = session(tmp_path)
+    machines.dealt()
+    path = machines.files["party 1"]
+    path.write_text(path.read_text().replace("checkpoint_every = 5", "checkpoint_every = 6"))
+    first, second = side_by_side(machines.playing("party 0"), machines.playing("party 1"))
     said = "party 1 disagrees on what is public: output.checkpoint_every = 6 at party 1, 5 here"
     assert isinstance(first.error, ConfigError) and said in str(first.error)
     assert isinstance(second.error, ConfigError) and "= 5 at party 0, 6 here" in str(second.error)
 
 
 def test_who_does_not_come_is_listed(tmp_path: Path) -> None:
-    dealt(tmp_path, 2)
-    path = written(tmp_path, 2, "party 0", [free_port(), "1"])
-    path.write_text(path.read_text().replace("start = 30", "start = 0.5"))
+    machines = session(tmp_path)
+    machines.dealt()
+    path = machines.files["party 0"]
+    path.write_text(path.read_text().replace("start = 30.0", "start = 0.5"))
     with pytest.raises(PeerLost) as raised:
-        playing(path)()
+        machines.playing("party 0", heard=0)()
     assert "party 1 (has not called), puller (has not called), payer (has not called)" in str(raised.value)
     assert not (tmp_path / "party-0/out/checkpoints").exists(), "nothing was kept"
 
 
 def test_every_mistake_is_said_at_once(tmp_path: Path) -> None:
-    path = written(tmp_path, 2, "party 0", [free_port(), "1"], arms="many", colour="red")
-    text = path.read_text().replace("party 1", "party 7").replace("round = 30", "round = -1\ntypo = 3")
+    path = session(tmp_path).files["party 0"]
+    whole = path.read_text()
+    text = whole.replace("party 1", "party 7").replace("round = 30.0", "round = -1\ntypo = 3")
     path.write_text(text.replace('session = "trial"\n', ""))
     with pytest.raises(ConfigError) as raised:
         load(path)
@@ -179,18 +204,32 @@ def test_every_mistake_is_said_at_once(tmp_path: Path) -> None:
         "timeouts.typo is unknown", '[peers."party 1"] is missing',
     ):  # fmt: skip
         assert words in str(raised.value), raised.value
-    path.write_text(text.replace("party 7", "party 1").replace("round = -1\ntypo = 3", ""))
-    shutil.copy(identity(9)[0] / CERTIFICATE_FILE, tmp_path / "party-0/peers/2.pem")
-    os.chmod(tmp_path / "party-0/keys" / KEY_FILE, 0o644)
+    path.write_text(whole.replace(f"arms = {ARMS}", 'arms = "many"\ncolour = "red"'))
     with pytest.raises(ConfigError) as raised:
         prepared(load(path), PPCB())
     for words in ("options: argument --arms: invalid int value: 'many'", "options: 'colour' is unknown: there are "):
         assert words in str(raised.value), raised.value
-    path.write_text(path.read_text().replace('arms = "many"\n', f"arms = {ARMS}\n").replace('colour = "red"', ""))
+    shutil.copy(identity(9)[0] / CERTIFICATE_FILE, tmp_path / "party-0/peers/2.pem")
+    os.chmod(tmp_path / "party-0/keys" / KEY_FILE, 0o644)
+    path.write_text(whole)
     with pytest.raises(ConfigError) as raised:
         prepared(load(path), PPCB())
     for words in (
         "own: others than its owner may use", 'peers."puller": its certificate has another fingerprint than ',
         "material.store: ",
     ):  # fmt: skip
+        assert words in str(raised.value), raised.value
+
+
+def test_links_that_a_file_lacks_are_named(tmp_path: Path) -> None:
+    machines = session(tmp_path)
+    machines.dealt()
+    path = machines.files["payer"]
+    path.write_text(path.read_text().replace("[own]", '[own]\nlisten = "127.0.0.1:1"').replace("address", "#"))
+    with pytest.raises(ConfigError, match=r'peers."party 0".address is missing: payer calls it') as raised:
+        load(path)
+    path.write_text(machines.files["party 0"].read_text().replace('[peers."payer"]', '[peers."buyer"]'))
+    with pytest.raises(ConfigError) as raised:
+        prepared(load(path), PPCB())
+    for words in ('peers."buyer": there is no such role in ppcb', '[peers."payer"] is missing'):
         assert words in str(raised.value), raised.value

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mpc import ConfigError
+from mpc import ConfigError, PeerLost
 from protocols.run.stopping import Stop, ask_to_stop, stopped_at
 from tests.parties.threads import side_by_side
 
@@ -78,3 +78,20 @@ def test_one_that_is_not_told_where_to_stop_does_not_wait_for_ever(tmp_path: Pat
     assert isinstance(waits.error, ConfigError) and "not all roles said within 0.2 s where they stand" in str(
         waits.error
     )
+
+
+@pytest.mark.parametrize(
+    ("said", "words", "peer"),
+    [
+        ([0], "party 1 and puller did not say within 0.2 s where they stand", 1),
+        ([0, 1], "puller did not say within 0.2 s where it stands", 2),
+        ([0, 1, 2], "the launcher did not say within 0.2 s where to stop", None),
+    ],
+)
+def test_who_said_nothing_is_named(said: list[int], words: str, peer: int | None, tmp_path: Path) -> None:
+    stops = [Stop(tmp_path, node, 0.2, {0: "party 0", 1: "party 1", 2: "puller"}) for node in said]
+    (tmp_path / "stop").touch()
+    assert not any(stop.here(5) for stop in stops)
+    (waits,) = side_by_side(lambda: stops[0].here(6))
+    assert isinstance(waits.error, PeerLost if peer else ConfigError) and words in str(waits.error)
+    assert getattr(waits.error, "peer", None) == peer

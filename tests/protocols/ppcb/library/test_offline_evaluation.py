@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from bandits.environments import synthetic_linear
-from bandits.logs import RecordedLog, replay, replay_average
+from bandits.estimators import replay_average
+from bandits.logs import RecordedLog, replay
 from mpc.errors import ConfigError, RangeError
 from mpc.ledger import Entry
 from protocols.ppcb import PrivateContextualBandit, evaluate_offline
@@ -36,7 +37,7 @@ def test_the_twin_counts_the_same_rows(policy: str, batch: int) -> None:
     assert [record.rewards.tolist() for record in found.records] == [record.rewards.tolist() for record in twin]
     assert found.matches == len(twin) == private.learned and private.unpaid == ()
     rewards = np.concatenate([record.rewards for record in twin])
-    assert (found.estimate, found.standard_error) == replay_average(rewards) and found.estimator == "replay"
+    assert (found.estimate, found.standard_error) == replay_average(rewards)[:2] and found.estimator == "replay"
 
 
 def test_who_learned_what_is_in_the_ledger() -> None:
@@ -52,7 +53,7 @@ def test_a_skewed_log_is_weighted() -> None:
     given = log(60, skewed=True)
     found = evaluate_offline(bandit(), given, batch=20)
     assert found.ips is not None and found.snips is not None and found.estimator == "snips"
-    assert (found.estimate, found.standard_error) == tuple(found.snips)
+    assert (found.estimate, found.standard_error) == found.snips[:2]
     weights = (found.chosen == given.arms) / given.propensities
     assert found.ips.value == pytest.approx((weights * given.rewards).mean())
 

@@ -25,6 +25,7 @@ from protocols.samba.mpc.clients import Host
 from protocols.samba.mpc.run import Federation, Run
 from protocols.samba.mpc.settings import Settings
 
+from ...harness import shown
 from .runs import agrees, launched, plan_of, played, rising
 
 
@@ -102,8 +103,7 @@ def process_of(command: list[str]) -> int:
     """The process whose command line ends so; 0 if there is none."""
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            words = (process / "cmdline").read_bytes().decode().split("\0")[:-1]
-            if words[-len(command) :] == command:
+            if shown(process).endswith(" ".join(command)):
                 return int(process.name)
     return 0
 

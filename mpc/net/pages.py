@@ -1,0 +1,62 @@
+"""Pages of text for this machine alone, over HTTP: what watches a process reads them.  Knows paths; no content."""
+
+from __future__ import annotations
+
+import ipaddress
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from ..errors import ConfigError
+
+Page = Callable[[], tuple[int, str, str]]
+"""Gives a status, the kind of the content, and the content."""
+_PATIENCE = 10.0  # seconds for one who asks
+
+
+@contextmanager
+def serving(address: tuple[str, int], pages: Mapping[str, Page]) -> Iterator[tuple[str, int]]:
+    """While it is entered, these pages are there by GET; gives where."""
+    check_own(address[0])
+
+    class Handler(BaseHTTPRequestHandler):
+        timeout = _PATIENCE
+
+        def do_GET(self) -> None:
+            page = pages.get(self.path.partition("?")[0])
+            status, kind, text = (404, "text/plain", "no such page\n") if page is None else page()
+            raw = text.encode()
+            self.send_response(status)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(raw)))
+            self.end_headers()
+            self.wfile.write(raw)
+
+        def log_message(self, *_: Any) -> None:
+            """Who looks is no news."""
+
+    try:
+        server = ThreadingHTTPServer(address, Handler)
+    except OSError as error:
+        where = f"{address[0]}:{address[1]}"
+        raise ConfigError(f"cannot listen on {where}: {error.strerror or error}; choose another port") from error
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        host, port = server.server_address[:2]
+        yield str(host), int(port)
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def check_own(host: str) -> None:
+    """ConfigError for an address that others reach."""
+    try:
+        own = ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        own = host == "localhost"
+    if not own:
+        raise ConfigError(f"pages for whoever watches are of this machine alone: listen on 127.0.0.1, not on {host!r}")

@@ -1,0 +1,171 @@
+"""A grid of experiments on all cores, kept one by one as they are made, and the table and picture of all.
+
+    folder/experiments/KEY.csv     the rows of one experiment; KEY follows from all that it was asked with
+    folder/results.csv             all rows: one flat table
+    folder/regret.png              mean regret by policy, a panel for each environment
+
+A second call makes what is missing.  The door to joblib.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import itertools
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bandits.environments import Environment, synthetic_linear
+from mpc.errors import ConfigError
+from mpc.extras import extra, installed
+from mpc.files import write_whole
+
+from .loop import evaluate
+from .policies import POLICIES, make
+
+_POINTS = 50  # rows of an experiment, equally spaced in steps
+COLUMNS = ("policy", "environment", "arms", "dim", "eps", "seed", "step", "average_reward", "regret")
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One cell of a grid.  environment: "synthetic", "digits" or a file named .csv, as `masked run ppcb` has."""
+
+    policy: str
+    environment: str = "synthetic"
+    arms: int = 4
+    dim: int = 8
+    steps: int = 500
+    eps: float = 0.1
+    seed: int = 0
+
+    @property
+    def key(self) -> str:
+        """Its file's name."""
+        return hashlib.blake2b(json.dumps(asdict(self), sort_keys=True).encode(), digest_size=10).hexdigest()
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Play it."""
+        environment = _environment(self)
+        player = make(self.policy, environment, steps=self.steps, seed=self.seed, eps=self.eps)
+        found = evaluate(player, environment, steps=self.steps, seed=self.seed)
+        average = found.rewards.cumsum() / np.arange(1, self.steps + 1)
+        own = {"policy": self.policy, "environment": self.environment, "arms": self.arms, "dim": self.dim}
+        return [
+            {**own, "eps": self.eps, "seed": self.seed, "step": at + 1, "average_reward": round(float(average[at]), 6),
+             "regret": round(float(found.regret[at]), 6)}
+            for at in np.unique(np.linspace(0, self.steps - 1, _POINTS).round().astype(int)).tolist()
+        ]  # fmt: skip
+
+
+def grid(
+    policies: Iterable[str], *, environments: Iterable[str] = ("synthetic",), seeds: Iterable[int] = range(5),
+    arms: int = 4, dim: int = 8, steps: int = 500, eps: float = 0.1,
+) -> list[Experiment]:  # fmt: skip
+    """Every policy on every environment with every seed."""
+    return [
+        Experiment(policy, environment, arms, dim, steps, eps, seed)
+        for policy, environment, seed in itertools.product(policies, environments, seeds)
+    ]
+
+
+def experiments(
+    wanted: Sequence[Experiment], folder: str | Path, *, jobs: int = -1,
+    progress: Callable[[int, int], object] | None = None,
+) -> Path:  # fmt: skip
+    """Make what the folder lacks, on so many cores (-1: all), and give the path of results.csv, with the wanted rows.
+
+    Without joblib (extra `data`) they are made one after the other.  progress: told how many of how many are made.
+    """
+    place = Path(folder) / "experiments"
+    for one in wanted:
+        if one.policy not in POLICIES:
+            raise ConfigError(f"there is no policy {one.policy!r}: choose one of {', '.join(POLICIES)}")
+        if min(one.steps, one.arms, one.dim) < 1:
+            raise ConfigError(f"an experiment has at least 1 step, arm and dimension, not {one}")
+    if not wanted:
+        raise ConfigError("there is no experiment to make: name at least one policy, environment and seed")
+    place.mkdir(parents=True, exist_ok=True)
+    missing = [one for one in wanted if not (place / f"{one.key}.csv").is_file()]
+    for at, _ in enumerate(_made(missing, place, jobs)):
+        if progress is not None:
+            progress(at + 1, len(missing))
+    results = Path(folder) / "results.csv"
+    write_whole(results, _text(row for one in wanted for row in _read(place / f"{one.key}.csv")).encode(), 0o666)
+    return results
+
+
+def plot_regret(results: str | Path, path: str | Path) -> None:
+    """Mean regret and its standard error by policy, a panel for each environment."""
+    with extra("a picture"):
+        from ..run.picture import picture
+    rows = _read(Path(results))
+    places = list(dict.fromkeys(row["environment"] for row in rows))
+    with picture(Path(path), 5.5 * len(places), 4.2) as canvas:
+        for axes, place in zip(canvas.subplots(1, len(places), squeeze=False)[0], places, strict=True):
+            for policy in dict.fromkeys(row["policy"] for row in rows if row["environment"] == place):
+                steps, mean, error = _curve(
+                    [row for row in rows if (row["policy"], row["environment"]) == (policy, place)]
+                )
+                (line,) = axes.plot(steps, mean, label=policy)
+                axes.fill_between(steps, mean - error, mean + error, color=line.get_color(), alpha=0.2, linewidth=0)
+            axes.set(xlabel="step", ylabel="regret", title=place)
+            axes.legend(fontsize=8)
+
+
+def _curve(rows: Sequence[Mapping[str, str]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Steps, mean and standard error over the seeds."""
+    steps = sorted({int(row["step"]) for row in rows})
+    by_step = [np.array([float(row["regret"]) for row in rows if int(row["step"]) == step]) for step in steps]
+    error = [values.std(ddof=1) / len(values) ** 0.5 if len(values) > 1 else 0.0 for values in by_step]
+    return np.array(steps), np.array([values.mean() for values in by_step]), np.array(error)
+
+
+def _made(missing: Sequence[Experiment], place: Path, jobs: int) -> Iterator[Path]:
+    if jobs == 1 or len(missing) < 2 or not installed("joblib"):
+        for one in missing:
+            yield _keep(one, place)
+        return
+    from joblib import Parallel, delayed
+
+    yield from Parallel(n_jobs=jobs, return_as="generator_unordered")(delayed(_keep)(one, place) for one in missing)
+
+
+def _keep(one: Experiment, place: Path) -> Path:
+    """Its rows in one move, so that what is there is whole."""
+    path = place / f"{one.key}.csv"
+    write_whole(path, _text(one.rows()).encode(), 0o666)
+    return path
+
+
+def _environment(one: Experiment) -> Environment:
+    if one.environment == "synthetic":
+        return synthetic_linear(one.arms, one.dim, seed=one.seed)
+    from bandits.data import DataError, load
+
+    try:
+        with extra(f"environment {one.environment}"):
+            return load(one.environment, arms=one.arms, dim=one.dim)
+    except DataError as error:
+        raise ConfigError(str(error)) from error
+
+
+def _text(rows: Iterable[Mapping[str, Any]]) -> str:
+    text = StringIO()
+    table = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    table.writeheader()
+    table.writerows(rows)
+    return text.getvalue()
+
+
+def _read(path: Path) -> list[dict[str, str]]:
+    if not path.is_file():
+        raise ConfigError(f"there is no table {path}: make it with `experiments`")
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))

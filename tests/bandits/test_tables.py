@@ -1,0 +1,127 @@
+"""Tables as pandas, Excel and R write them: read without being told how, or refused with what to change."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bandits.columns import NamedLog, log_of
+from bandits.csv_table import TableError
+from bandits.scaling import scale
+from bandits.tables import table_of
+
+AGES, DRUGS, PAID = [63.5, 41.0, 70.25], ["b", "a", "b"], [1.0, 0.0, 1.0]
+FILES = {
+    "plain": b"age,drug,cured\n63.5,b,1\n41,a,0\n70.25,b,1\n",
+    "pandas": b",age,drug,cured\n0,63.5,b,True\n1,41.0,a,False\n2,70.25,b,True\n",
+    "excel": "\ufeffage;drug;cured\r\n63,5;b;1\r\n41;a;0\r\n70,25;b;1\r\n".encode(),
+    "excel with a hint": b"sep=;\r\nage;drug;cured\r\n63,5;b;1\r\n41;a;0\r\n70,25;b;1\r\n",
+    "excel, unicode text": "age\tdrug\tcured\r\n63,5\tb\t1\r\n41\ta\t0\r\n70,25\tb\t1\r\n".encode("utf-16"),
+    "R, write.csv": b'"","age","drug","cured"\n"1",63.5,"b",TRUE\n"2",41,"a",FALSE\n"3",70.25,"b",TRUE\n',
+    "R, write.csv2": b'"";"age";"drug";"cured"\n"1";63,5;"b";1\n"2";41;"a";0\n"3";70,25;"b";1\n',
+    "R, write.table": b'"age" "drug" "cured"\n"1" 63.5 "b" 1\n"2" 41 "a" 0\n"3" 70.25 "b" 1\n',
+    "quoted decimals": b'age,drug,cured\n"63,5",b,1\n"41",a,0\n"70,25",b,1\n',
+    "a last delimiter": b"age,drug,cured,\n63.5,b,1,\n41,a,0,\n70.25,b,1,\n",
+}
+
+
+def log(source: Any, **more: Any) -> NamedLog:
+    return log_of(table_of(source), context=["age"], action="drug", reward="cured", **more)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("kind", FILES)
+def test_a_csv_of_any_usual_kind(kind: str, packed: bool, tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_bytes(gzip.compress(FILES[kind]) if packed else FILES[kind])
+    found = log(path)
+    assert found.log.contexts.tolist() == [[age] for age in AGES] and found.log.rewards.tolist() == PAID
+    assert found.arms == ("a", "b") and found.log.arms.tolist() == [1, 0, 1]
+    assert any("row names" in note for note in found.notes) == (kind == "pandas" or kind.startswith("R,"))
+
+
+def test_text_that_is_not_utf8(tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_bytes("age;drug;cured\n1,5;caf\u00e9;1\n2;th\u00e9;0\n".encode("cp1252"))
+    found = log(tmp_path / "log.csv")
+    assert found.arms == ("caf\u00e9", "th\u00e9") and "Windows-1252" in found.notes[0]
+
+
+def test_json_lines_and_frames(tmp_path: Path) -> None:
+    lines = [f'{{"age": {a}, "drug": "{d}", "cured": {int(r)}}}' for a, d, r in zip(AGES, DRUGS, PAID)]
+    (tmp_path / "log.jsonl").write_text("\n".join(lines))
+    (tmp_path / "log.json").write_text(f"[{','.join(lines)}]")
+    frame = {"age": np.array(AGES), "drug": np.array(DRUGS, object), "cured": np.array(PAID, bool)}
+    for source in (tmp_path / "log.jsonl", tmp_path / "log.json", frame):
+        found = log(source)
+        assert found.log.contexts[:, 0].tolist() == AGES and found.arms == ("a", "b")
+    (tmp_path / "deep.jsonl").write_text('{"c": {"x": [1, 2]}, "drug": 3, "cured": 0}\n' * 2)
+    assert table_of(tmp_path / "deep.jsonl").names == ["c.x.0", "c.x.1", "drug", "cured"]
+
+
+def test_frames_and_parquet_of_pandas(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"age": AGES, "drug": DRUGS, "cured": PAID})
+    assert log(frame).log.contexts[:, 0].tolist() == AGES
+    pytest.importorskip("pyarrow")
+    frame.to_parquet(tmp_path / "log.parquet")
+    assert log(tmp_path / "log.parquet").log.arms.tolist() == [1, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (b"PK\x03\x04....", "workbook or a zip archive: save it as CSV"),
+        (b"\x1f\x8b not packed", "damaged"),
+        (b"age,drug,cured\n\x00\x01,b,1\n", "damaged or no text"),
+        (b"age,drug,cured\n,b,1\n3,a,0\n", "age of row 0 is missing"),
+        (b"age,drug,cured\nNA,b,1\n3,a,0\n", "age of row 0 is missing"),
+        (b"age,drug,cured\n1,b,1\n3,,0\n", "drug of row 1 is missing"),
+        (b"age,drug,cured\n1,b,1\n3,b,0\n", "has 'b' in every row"),
+        (b"age,drug,cured\n1,b,yes\n3,a,no\n", "cured of row 0 is no number: 'yes'"),
+        (b"age,drug,cured\n1,b,1\n3?,a,1\n", r"age of row 1 is no number: '3\?'"),
+        (b'age,drug,cured\n"1,250",b,1\n"3,400",a,1\n', "with or without thousands"),
+        (b"age;drug;cured\n1.250,5;b;1\n3,5;a;1\n", "with or without thousands"),
+        (b"years,drug,cured\n1,b,1\n3,a,1\n", "no column 'age': it has years, drug, cured"),
+    ],
+)
+def test_what_cannot_be_read_says_what_to_change(text: bytes, words: str, tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_bytes(text)
+    with pytest.raises(TableError, match=words):
+        log(path)
+
+
+def test_text_is_a_feature_for_each_word_and_owners_count_columns() -> None:
+    table = table_of({"age": [1, 2, 3], "ward": ["n", "s", "n"], "drug": [7, 9, 7], "cured": [0, 1, 1]})
+    found = log_of(table, context=["ward", "age"], action="drug", reward="cured")
+    assert found.log.contexts.tolist() == [[1, 0, 1], [0, 1, 2], [1, 0, 3]] and found.arms == ("7", "9")
+    assert found.features_of([1, 1]) == (2, 1) and found.features_of([2, 0]) == (3, 0)
+    with pytest.raises(TableError, match="do not add up to the 2"):
+        found.features_of([2, 1])
+    many = {"ward": [f"w{i}" for i in range(60)], "drug": [0, 1] * 30, "cured": [1] * 60}
+    with pytest.raises(TableError, match="60 different texts"):
+        log_of(table_of(many), context=["ward"], action="drug", reward="cured")
+
+
+def test_propensities_of_a_logger_that_explored() -> None:
+    table = table_of({"age": [1, 2], "drug": [0, 1], "cured": [1, 0], "best": [True, False]})
+    found = log_of(table, context=["age"], action="drug", reward="cured", greedy=("best", 0.2)).log
+    assert found.propensities is not None and found.propensities.tolist() == [0.9, 0.1]
+
+
+def test_each_owner_scales_its_own_columns_within_the_bound() -> None:
+    rng = np.random.default_rng(1)
+    raw = rng.normal([100, -3, 1e6], [20, 0.01, 1e5], (500, 3))
+    raw[7] *= 50.0
+    scaled, widths = scale(raw, (2, 0, 1), fitted=slice(0, 400), bound=0.5)
+    assert widths == (3, 0, 1) and (scaled[:, 0] == scaled[0, 0]).all() and scaled[0, 0] > 0
+    for block in (scaled[:, :3], scaled[:, 3:]):
+        norms = np.linalg.norm(block, axis=1)
+        assert norms.max() <= 0.5 * (1 + 1e-12) and norms.max() > 0.49
+    other = raw.copy()
+    other[:, 2] = 0.0  # another owner's numbers change nothing
+    assert (scale(other, (2, 0, 1), fitted=slice(0, 400), bound=0.5)[0][:, :3] == scaled[:, :3]).all()

@@ -1,0 +1,108 @@
+"""One loop for every policy, and a grid that is resumed, tabulated and drawn."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bandits.environments import Environment, synthetic_linear
+from bandits.linear import LinearBandit
+from mpc.errors import ConfigError
+from protocols.experiments import POLICIES, evaluate, experiments, grid, make, plot_regret
+from protocols.ppcb import PrivateContextualBandit
+
+WORLD = synthetic_linear(3, 4, rows=300, seed=2)
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_every_policy_is_played_by_one_loop(name: str) -> None:
+    steps = 12 if name == "private helba" else 30
+    found = evaluate(make(name, WORLD, steps=steps, seed=3), WORLD, steps=steps, seed=3)
+    assert found.arms.shape == found.rewards.shape == (steps,) and set(found.arms) <= {0, 1, 2}
+    episode = WORLD.episode(steps, 3)
+    assert (found.rewards == episode.outcomes[np.arange(steps), found.arms]).all()
+    lost = episode.means.max(axis=1) - episode.means[np.arange(steps), found.arms]
+    assert np.allclose(found.regret, lost.cumsum()) and (np.diff(found.regret) >= 0).all()
+    assert found.best == pytest.approx(episode.means.max(axis=1).mean())
+
+
+def test_a_private_bandit_earns_what_its_twin_earns() -> None:
+    """Without exploration there are no coins but those of ties, and the first ties are all there are."""
+    private = PrivateContextualBandit(arms=["a", "b", "c"], dim=4, eps=0.0, parties=2, steps=60, seed=1)
+    found = evaluate(private, WORLD, steps=60, seed=1, batch=4)
+    assert private.learned == 60 and found.average_reward > 0.4
+    twin = private.twin()
+    episode, at = WORLD.episode(60, 1), np.arange(60)
+    for rows in np.split(at, 15):
+        scores = twin.predictions(episode.contexts[None, rows])[0]
+        behind = scores.max(axis=1) - scores[np.arange(4), found.arms[rows]]
+        assert behind.max() < 2.0**-7, "it pulls what its regressions say"
+        twin.update(episode.contexts[None, rows], found.arms[None, rows], found.rewards[None, rows])
+
+
+def test_regret_is_of_what_arms_pay_on_average() -> None:
+    certain = Environment("certain", np.ones((2, 1)), np.array([[0.25, 1.0], [0.25, 1.0]]), drawn=False)
+
+    class First:
+        def choose(self, contexts: np.ndarray) -> np.ndarray:
+            return np.zeros(len(contexts), int)
+
+        def paid(self, contexts: np.ndarray, arms: np.ndarray, rewards: np.ndarray) -> None:
+            assert (rewards == 0.25).all()
+
+    found = evaluate(First(), certain, steps=4)
+    assert found.regret.tolist() == [0.75, 1.5, 2.25, 3.0] and repr(found).endswith("regret=3.00)")
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: evaluate(object(), WORLD, steps=3), "object cannot be played"),
+        (lambda: evaluate(LinearBandit(1, 3, 4), WORLD, steps=0), "at least 1 step"),
+        (lambda: evaluate(make("helba", WORLD, steps=9, seed=0), WORLD, steps=9, batch=3), "play it with batch=1"),
+        (lambda: make("ucb", WORLD, steps=9, seed=0), "there is no policy 'ucb': choose one of private epsilon-greedy"),
+        (lambda: experiments([], "nowhere"), "no experiment to make"),
+        (lambda: experiments(grid(["nobody"]), "nowhere"), "there is no policy 'nobody'"),
+        (lambda: experiments(grid(["uniform"], steps=0), "nowhere"), "at least 1 step"),
+        (lambda: plot_regret("nowhere/results.csv", "nowhere/a.png"), "there is no table"),
+    ],
+)
+def test_what_cannot_be_played_is_refused(call: object, words: str) -> None:
+    assert callable(call)
+    with pytest.raises(ConfigError, match=words):
+        call()
+    assert not Path("nowhere").exists()
+
+
+def test_a_grid_is_made_kept_and_drawn(tmp_path: Path) -> None:
+    cells = grid(["uniform", "linucb"], seeds=range(3), arms=3, dim=4, steps=40)
+    made: list[tuple[int, int]] = []
+    path = experiments(cells[:4], tmp_path, jobs=1, progress=lambda done, of: made.append((done, of)))
+    assert made == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    before = {file: file.stat().st_mtime_ns for file in tmp_path.glob("experiments/*.csv")}
+    experiments(cells, tmp_path, jobs=1, progress=lambda done, of: made.append((done, of)))
+    assert made[4:] == [(1, 2), (2, 2)], "what was there is not made again"
+    assert {file: file.stat().st_mtime_ns for file in before} == before
+    with path.open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 6 * 40 and {row["policy"] for row in rows} == {"uniform", "linucb"}
+    assert {row["seed"] for row in rows} == {"0", "1", "2"}
+    last = {
+        name: [float(row["regret"]) for row in rows if row["policy"] == name and row["step"] == "40"]
+        for name in ("uniform", "linucb")
+    }
+    assert np.mean(last["linucb"]) < np.mean(last["uniform"])
+
+
+def test_cores_and_pictures(tmp_path: Path) -> None:
+    """The same table by processes of joblib."""
+    pytest.importorskip("joblib")
+    pytest.importorskip("matplotlib")
+    cells = grid(["uniform", "epsilon-greedy"], seeds=range(2), arms=2, dim=3, steps=20)
+    alone, together = (experiments(cells, tmp_path / str(jobs), jobs=jobs).read_text() for jobs in (1, 2))
+    assert alone == together and alone.count("\n") == 1 + 4 * 20
+    plot_regret(tmp_path / "2" / "results.csv", tmp_path / "regret.png")
+    assert (tmp_path / "regret.png").read_bytes().startswith(b"\x89PNG")

@@ -1,0 +1,155 @@
+"""Roles on machines of their own, in threads over TLS on loopback, each with a file and a folder of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import threading
+from argparse import Namespace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+
+from mpc.net.certificates import CERTIFICATE_FILE, KEY_FILE
+from offline import deal
+from protocols.run.apart import Apart, links_of
+from protocols.run.config import ON_SHARES, load
+from protocols.run.log import Form, Log
+from protocols.run.member_process import options_of, play, prepared
+from protocols.run.on_shares import OnShares
+from protocols.run.options import System
+from protocols.run.program import Fresh, Program
+
+from ..parties.members import identity
+from ..parties.processes import free_port
+from ..parties.threads import Outcome, side_by_side
+
+World = Callable[[dict[str, Any]], "dict[str, Any] | None"]
+"""What a line that a role tells comes to: a line that a role hears."""
+
+
+@dataclass
+class Machines:
+    """A session.  data: rows by role.  ids: of these rows.  more: of a role's file."""
+
+    folder: Path
+    system: System
+    options: Mapping[str, Any]
+    parties: int = 2
+    mode: str = ON_SHARES
+    data: Mapping[str, np.ndarray] = field(default_factory=dict)
+    ids: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    more: Mapping[str, str] = field(default_factory=dict)
+    seconds: float = 30.0
+    logged: TextIO | None = None
+
+    def __post_init__(self) -> None:
+        parties = self.parties if self.mode == ON_SHARES else 0
+        self.given: Namespace = options_of(self.system, self.mode, parties, self.options)
+        self.apart: Apart = self.system.apart(self.given)
+        self.ports = [free_port() for _ in self.apart.names]
+        self.files = {role: self._written(role) for role in self.apart.names}
+
+    @property
+    def program(self) -> Program[Any]:
+        """Of a session on shares."""
+        assert isinstance(self.apart, OnShares)
+        return self.apart.program
+
+    def home(self, role: str) -> Path:
+        """The folder of one role."""
+        return self.folder / role.replace(" ", "-")
+
+    def result(self, role: str) -> dict[str, Any]:
+        """What it wrote at its end."""
+        return dict(json.loads((self.home(role) / "out/result.json").read_text()))
+
+    def dealt(self) -> Path:
+        """Material, and a copy of it that was made before either was used: both have the same coins."""
+        assert isinstance(self.apart, OnShares)
+        deal(self.apart.rehearsed.plan, self.program.draws(), self.folder / "material")
+        shutil.copytree(self.folder / "material", self.folder / "copied")
+        return self.folder / "copied"
+
+    def _written(self, role: str) -> Path:
+        home, names, node = self.home(role), self.apart.names, self.apart.names.index(role)
+        calls, called = links_of(node, self.apart)
+        (home / "peers").mkdir(parents=True)
+        shutil.copytree(identity(node)[0], home / "keys")
+        lines = [f'role = "{role}"', 'session = "trial"', f'program = "{self.system.name}"']
+        lines += [f"parties = {self.parties}"] if self.mode == ON_SHARES else [f'mode = "{self.mode}"']
+        lines += ["[own]", f'key = "keys/{KEY_FILE}"', f'certificate = "keys/{CERTIFICATE_FILE}"']
+        lines += [f'listen = "127.0.0.1:{self.ports[node]}"'] if called else []
+        if role in self.ids:
+            rows = zip(self.ids[role], self.data[role].tolist(), strict=True)
+            text = "\n".join(",".join([each, *map(repr, row)]) for each, row in rows)
+            head = ",".join(f"x{at}" for at in range(self.data[role].shape[1]))
+            (home / "data.csv").write_text(f"patient,{head}\n{text}\n")
+            lines += ["[data]", 'file = "data.csv"', 'id = "patient"']
+        elif role in self.data:
+            np.save(home / "data.npy", self.data[role])
+            lines += ["[data]", 'file = "data.npy"']
+        lines += ["[material]", f'store = "../material/party-{node}"'] if node < self.apart.parties else []
+        lines += [self.more.get(role, ""), "[output]", 'folder = "out"', "checkpoint_every = 5"]
+        lines += ["[timeouts]", f"start = {self.seconds}", f"round = {self.seconds}"]
+        for other in {*calls, *called}:
+            shutil.copy(identity(other)[0] / CERTIFICATE_FILE, home / "peers" / f"{other}.pem")
+            lines += [f'[peers."{names[other]}"]', f'certificate = "peers/{other}.pem"']
+            lines += [f'fingerprint = "{identity(other)[1].spoken}"']
+            lines += [f'address = "127.0.0.1:{self.ports[other]}"'] if other in calls else []
+        lines += ["[options]", *(f"{name} = {json.dumps(value)}" for name, value in self.options.items())]
+        path = home / "role.toml"
+        path.write_text("\n".join(lines))
+        return path
+
+    def playing(self, role: str, fresh: Fresh | None = None, **pipes: Any) -> Callable[[], Any]:
+        """What a process of this role does."""
+        own: dict[str, Any] = {} if fresh is None else {"fresh": fresh}
+        if self.logged is not None:
+            own["say"] = Log(role, "trial", Form.JSON, self.logged)
+        return lambda: play(prepared(load(self.files[role]), self.system, **own), **pipes)
+
+    def play(
+        self, *, fresh: Mapping[str, Fresh] | None = None, worlds: Sequence[tuple[str, str, World]] = ()
+    ) -> list[Outcome]:
+        """All roles, each in a thread.  worlds: who tells, who hears, and what is between them."""
+        ends: dict[str, dict[str, Any]] = {role: {} for role in self.files}
+        for teller, hearer, world in worlds:
+            (told_in, told_out), (heard_in, heard_out) = os.pipe(), os.pipe()
+            ends[teller]["told"] = os.fdopen(told_out, "w")
+            ends[hearer]["heard"] = heard_in
+            threading.Thread(target=_be, args=(told_in, heard_out, world), daemon=True).start()
+        for given in ends.values():
+            given.setdefault("heard", 0)
+
+        def closing(role: str) -> Callable[[], Any]:
+            go = self.playing(role, (fresh or {}).get(role), **ends[role])
+
+            def run() -> Any:
+                try:
+                    return go()
+                finally:
+                    if "told" in ends[role]:
+                        ends[role]["told"].close()
+
+            return run
+
+        return side_by_side(*map(closing, self.files))
+
+
+def _be(told: int, heard: int, world: World) -> None:
+    with os.fdopen(told) as lines, os.fdopen(heard, "w", buffering=1) as out:
+        for line in lines:
+            if (answer := world(json.loads(line))) is not None:
+                out.write(json.dumps(answer) + "\n")
+
+
+def good(outcomes: Sequence[Outcome]) -> None:
+    """Raise the first error there was."""
+    for outcome in outcomes:
+        if outcome.error is not None:
+            raise outcome.error
