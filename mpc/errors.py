@@ -68,12 +68,24 @@ class PeerLost(MaskedError):
         self.peer, self.witness, self.reporter = peer, witness, reporter
 
 
+class StoppedTogether(PeerLost):
+    """The parties were asked to stop, and did so.  done: after how many decisions."""
+
+    def __init__(self, message: str, *, peer: int, done: int) -> None:
+        super().__init__(message, peer=peer)
+        self.done = done
+
+
 class OutOfMaterial(MaskedError):
     """The offline material is used up, or is not what the program draws."""
 
 
 class StoreRefused(MaskedError):
     """A material store is damaged, foreign, rolled back or in use."""
+
+
+STOPPED = "Stopped"
+"""The kind of a `Told` that is no error: the parties stop after the decision that is its text."""
 
 
 @dataclass(frozen=True)

@@ -244,8 +244,12 @@ class Nurseries:
             return None
         try:
             inherited = _inherited(environment)
-            os.close(os.pidfd_open(os.getpid()))
-        except OSError:
+            signals, handle = signal.pidfd_send_signal, os.pidfd_open(os.getpid())
+            try:
+                signals(handle, 0)
+            finally:
+                os.close(handle)
+        except (AttributeError, OSError, ValueError):  # an old kernel, or a Python that was built for one
             return None
         with self._choosing:
             if (nursery := self._of.pop(inherited, None)) is None:

@@ -21,6 +21,7 @@ from .batch import Batch, room
 from .dealing import correct, dealt_words
 
 _SEEDED = b"insecure-seeded:"
+_LOT = 16  # blocks: more save little, and a party would use up what it has while they are made
 
 
 class TrustedDealer(Unshared):
@@ -91,8 +92,8 @@ class TrustedDealer(Unshared):
         return batch.handed().reshape(len(blocks), -1)
 
     def lots(self, items: Sequence[Correlation], blocks: int, steps: int) -> Iterator[np.ndarray]:
-        """Each of the first blocks as `deal` has it; the first alone, so that nobody waits, then more at a time."""
-        most, done, size = max(1, room(items, self.parties) // steps), 0, 1
+        """Each of the first blocks as `deal` has it; the first alone, for who waits, then up to `_LOT` at a time."""
+        most, done, size = max(1, min(_LOT, room(items, self.parties) // steps)), 0, 1
         while done < blocks:
             lot = range(done, min(blocks, done + size))
             yield from self.deal(items, lot, steps)

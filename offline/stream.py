@@ -12,12 +12,11 @@ import queue
 import struct
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from mpc.errors import DEALER, ConfigError, MaskedError, PeerLost
-from mpc.net.channel import Channel
 from mpc.net.transport import DEFAULT_TIMEOUT
 from mpc.prg import KEY_BYTES, fresh_key
 
@@ -44,9 +43,19 @@ class _Hello(NamedTuple):
         return f"_Hello(key hidden, party={self.party}, blocks={self.blocks})"
 
 
+class Drain(Protocol):
+    """Where a dealer's messages to one party go; it waits while that party is far behind."""
+
+    def send(self, message: bytes) -> None:
+        """The next one."""
+
+    def close(self) -> None:
+        """There are no more."""
+
+
 def serve(
     plan: Plan,
-    channels: Mapping[int, Channel] | Iterable[tuple[int, Channel]],
+    channels: Mapping[int, Drain] | Iterable[tuple[int, Drain]],
     *,
     blocks: int,
     block_steps: int = 1,
@@ -57,7 +66,7 @@ def serve(
 
     channels: to all parties, or to each as it calls.
     """
-    met: dict[int, Channel] = {}
+    met: dict[int, Drain] = {}
     try:
         if isinstance(channels, Mapping):
             met.update(channels)
@@ -82,7 +91,7 @@ def serve(
 
 def _deal(
     plan: Plan,
-    channel: Channel,
+    channel: Drain,
     blocks: int,
     block_steps: int,
     progress: Callable[[int, int], None] | None,
@@ -93,6 +102,18 @@ def _deal(
         channel.send(data.tobytes())
         if progress is not None:
             progress(block + 1, blocks)
+
+
+class Stream(Protocol):
+    """Where a dealer's messages come from.  ahead: whether it is read ahead of use, by a thread."""
+
+    ahead: bool
+
+    def receive(self, *, timeout: float | None = None, limit: int) -> bytes | None:
+        """The next one; None where the dealer has left."""
+
+    def close(self) -> None:
+        """Leave."""
 
 
 class StreamSource(Material):
@@ -108,7 +129,7 @@ class StreamSource(Material):
     def __init__(
         self,
         plan: Plan,
-        channel: Channel,
+        channel: Stream,
         *,
         party: int,
         ahead: int = 8,
@@ -133,7 +154,7 @@ class StreamSource(Material):
         self._block_bytes = hello.block_steps * plan.step_bytes
         expander = Expander(hello.key, party=party)
         super().__init__(plan, expander, hello.block_steps, deal=hello.deal, report=report, used=used)
-        if party == 0:
+        if party == 0 and channel.ahead:
             self._reader = threading.Thread(target=self._read_ahead, daemon=True)
             self._reader.start()
 
@@ -204,6 +225,8 @@ class StreamSource(Material):
         return np.frombuffer(message, np.uint8)
 
     def _soon(self) -> bytes | MaskedError | None:
+        if self._reader is None:
+            return self._channel.receive(limit=self._block_bytes)
         with contextlib.suppress(queue.Empty):
             return self._queue.get(timeout=_SOON * self._timeout)
         self.waiting("the dealer")

@@ -27,6 +27,8 @@ class Channel(Unshared):
     a witness of its end.
     """
 
+    ahead = True  # it may be read by a thread of its own
+
     def __init__(self, sock: socket.socket, what: str, *, peer: int = DEALER, together: bool = True) -> None:
         super().__init__()
         self._sock = sock

@@ -10,7 +10,7 @@ import struct
 from dataclasses import dataclass
 from enum import IntEnum
 
-from ..errors import DEALER, Desync, MaskedError, PeerLost, Told
+from ..errors import DEALER, STOPPED, Desync, MaskedError, PeerLost, StoppedTogether, Told
 from .transport import Stamp
 
 _LAYOUT = struct.Struct("<4sBBHQQ8s96s")
@@ -32,6 +32,8 @@ class Kind(IntEnum):
     WAITS = 5  # the sender waits for somebody, who stands in place of the position
     NOTED = 6  # what the sender notes is on its disk, up to the decision that stands in place of the round
     READY = 7  # the sender has met all
+    ARRIVED = 9  # so many bytes, in place of the round, have come from the receiver of this
+    LAST = 8  # DATA, and the sender wishes that all stop after this decision
 
 
 _KINDS = {int(kind): kind for kind in Kind}
@@ -93,9 +95,11 @@ def unpack(raw: bytes | memoryview, peer: int, nodes: Nodes = ANYBODY) -> Header
     raise Desync(f"what {who} sends is no message of this protocol version: run the same release everywhere")
 
 
-def is_expected(raw: bytes | memoryview, peer: int, stamp: Stamp, length: int) -> bool:
+def is_expected(
+    raw: bytes | memoryview, peer: int, stamp: Stamp, length: int, kind: Kind = Kind.DATA
+) -> bool:  # fmt: skip
     """Whether this is the header of the message waited for; if not, `unpack` and `expect` say what it means."""
-    return raw == pack(Kind.DATA, peer, stamp, length)
+    return raw == pack(kind, peer, stamp, length)
 
 
 def expect(header: Header, peer: int, stamp: Stamp, length: int, nodes: Nodes, me: int) -> None:
@@ -143,6 +147,8 @@ def aborted(payload: bytes, sender: int, nodes: Nodes) -> MaskedError:
     reported = stopped if not text else text if told_by.isdecimal() else f"{text} (reported by {who})"
     if kind == "Desync":
         return Desync(reported, reporter=reporter)
+    if kind == STOPPED and text.isdecimal():
+        return StoppedTogether(f"{who} and all others stop after decision {int(text):,}", peer=sender, done=int(text))
     if kind == "PeerLost" and (peer.isdecimal() or peer == str(DEALER)):
         lost = f"{who} lost {nodes.name(int(peer))}"
         return PeerLost(reported if text else lost, peer=int(peer), reporter=reporter)

@@ -220,7 +220,7 @@ def let_in(
     """
     missing, met, turned_away = set(awaited), dict[int, socket.socket](), ""
     own.setblocking(False)
-    with _Callers(door, own) as callers:
+    with Callers(door, own) as callers:
         while (busy := beside(met)) or missing:
             door.look()
             for caller in [caller for caller, sock in met.items() if door.left(caller, sock)]:
@@ -242,7 +242,7 @@ def let_in(
                 yield caller, greeting.sock
 
 
-class _Callers:
+class Callers:
     """Connections of callers who have not proved yet who they are."""
 
     def __init__(self, door: Door, own: socket.socket) -> None:
@@ -251,7 +251,7 @@ class _Callers:
         self._ready = selectors.DefaultSelector()
         self._ready.register(own, selectors.EVENT_READ)
 
-    def __enter__(self) -> _Callers:
+    def __enter__(self) -> Callers:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -36,7 +36,8 @@ class Hello:
     """One node's word to another.
 
     node, to: their numbers.  nonce: fresh.  echo: the nonce that it answers.  mine, yours: fingerprints of both
-    certificates, as the sender sees them.  digest: of what is public.
+    certificates, as the sender sees them.  digest: of what is public.  life: the sender's name for its ends of links,
+    drawn when all meet.  knows: the other's, in a link that is made again, of which it has received so many bytes.
     """
 
     version: int
@@ -48,6 +49,9 @@ class Hello:
     mine: str
     yours: str
     digest: str
+    life: str
+    knows: str
+    received: int
     public: Public = field(repr=False)
 
     def pack(self) -> bytes:

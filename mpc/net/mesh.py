@@ -35,6 +35,7 @@ from .frames import (
     unpack,
     went_on,
 )
+from .links import Link
 from .transport import Stamp
 
 _SMALL = 1 << 16  # fits both sockets' buffers twice over
@@ -44,8 +45,11 @@ _LAST_WORDS = 0.5  # seconds in which a node that stops with an error is heard o
 _SOON = 0.25  # of a round's time; then a node's peers are told for whom it waits
 _STALLED = 5.0  # seconds; then whoever watches this process is told what a round waits for
 _WORDS = 1000  # that a peer may say between two messages
+_STANDS = 1.0  # seconds that a round has at least when a link that was cut is made again
+_TELL, _KEPT = 1 << 18, 1 << 22  # bytes of a link: after which the sender hears that they came; that it keeps
 _AGAIN = 4  # how often in a wait a peer's word that it waits itself begins the time anew: such chains are short
 _LONGEST = 1 << 30  # milliseconds that the kernel waits at a time
+_FAREWELLS = 3.0  # times as long for a link to be made again, whose other end may have ended and left
 _FAREWELL = 2.0  # seconds that a party which has ended waits for the others to end
 
 
@@ -91,6 +95,20 @@ class Mesh:
     def say_waiting(self, whom: str) -> None:
         """Tell all peers that this node waits for somebody who is none of them."""
         self._tell_waiting(whom)
+
+    def await_outside(self, descriptor: int, seconds: float) -> bool:
+        """Between two messages, wait for what comes from outside the mesh: whether it did.
+
+        A peer that leaves meanwhile is noticed, and ends the wait with what it said last.
+        """
+        stamp, until = Stamp(0, bytes(8), "waiting for the world outside"), time.monotonic() + seconds
+        while ready := dict(self._polled(dict.fromkeys(self._peers, select.POLLRDHUP), until, descriptor)):
+            if -1 in ready:
+                return True
+            for peer, link in ((peer, self._peers[peer]) for peer in ready):
+                if not isinstance(link, Link) or link.look() or link.ended:
+                    raise self._broken(peer, stamp)
+        return False
 
     def _tell_waiting(self, whom: str, but: int | None = None) -> None:
         """The same, to all but the one it waits for and those in the middle of whose frame it is."""
@@ -155,8 +173,18 @@ class Mesh:
         """Whether a peer's socket is ready before the round is over.  left: bytes that it is waited for with."""
         while not self._ready(peer, events, word := self._next_word()):
             if word >= self._until:
-                return False
+                if not self._stands_still(peer):
+                    return False
+                continue
             self._speak(peer, stamp, left)
+        return True
+
+    def _stands_still(self, peer: int) -> bool:
+        """Whether a round's time does: its link is cut, and somebody else says when to give up."""
+        link = self._peers[peer]
+        if not isinstance(link, Link) or link.up or link.lost:
+            return False
+        self._until = time.monotonic() + _STANDS
         return True
 
     def _ready(self, peer: int, events: int, until: float) -> bool:
@@ -164,13 +192,16 @@ class Mesh:
         sock = self._peers[peer]
         if events & select.POLLIN and self._unread(sock):
             return True
-        poll = select.poll()
-        poll.register(sock, events)
-        return bool(poll.poll(_milliseconds(until)))
+        return bool(self._polled({peer: events}, until))
 
     def _send(self, peer: int, parts: Sequence[bytes | memoryview], stamp: Stamp) -> OSError | None:
         """Send a frame.  An error is returned: what the peer said before it left still waits to be read."""
         self.frame_bytes += HEADER_BYTES
+        self._await_room(peer, stamp)
+        return self._put(peer, parts, stamp)
+
+    def _put(self, peer: int, parts: Sequence[bytes | memoryview], stamp: Stamp) -> OSError | None:
+        """The same, of words too that nobody waits for and none counts."""
         if before := self._unsent.get(peer):
             parts = [before, *parts]
         sock, done, wanted = self._peers[peer], 0, sum(len(part) for part in parts)
@@ -210,6 +241,36 @@ class Mesh:
             if not checked and done >= HEADER_BYTES:
                 done = self._judge(peer, into, done, stamp)
                 checked = done >= HEADER_BYTES
+        self._say_arrived(peer, stamp)
+
+    def _say_arrived(self, peer: int, stamp: Stamp) -> None:
+        """Between two frames, tell the other end of a link that may be cut how much of it is here, now and then."""
+        link = self._peers[peer]
+        if isinstance(link, Link) and link.received - link.told >= _TELL:
+            link.told = link.received
+            self._put(peer, [pack(Kind.ARRIVED, self.node, Stamp(link.received, bytes(8), ""), 0)], stamp)
+
+    def _await_room(self, peer: int, stamp: Stamp) -> None:
+        """Before a frame, wait until the other end of a link that may be cut has said that most of it arrived."""
+        link = self._peers[peer]
+        while isinstance(link, Link) and link.kept > _KEPT:
+            raw, done = bytearray(HEADER_BYTES), 0
+            while done < HEADER_BYTES:
+                if not self._in_time(peer, select.POLLIN, stamp, HEADER_BYTES - done):
+                    raise self._silent(peer, stamp)
+                try:
+                    done += link.recv_into(memoryview(raw)[done:])
+                except BlockingIOError:
+                    continue
+                except OSError as error:
+                    raise self._lost(peer, stamp) from error
+            header = unpack(bytes(raw), peer, self.nodes)
+            if header.kind is Kind.ABORT:
+                raise self._aborted(peer, header, b"")
+            if header.kind is not Kind.ARRIVED:  # the peer goes on, and hears and says more as it does
+                link.push_back(bytes(raw))
+                return
+            link.arrived(header.round)
 
     def _soon(self, sock: socket.socket, into: memoryview) -> int:
         """What comes within a moment, 0 if nothing does: sleeping and waking up takes longer than many an answer."""
@@ -232,9 +293,18 @@ class Mesh:
             if is_expected(got[:HEADER_BYTES], peer, stamp, len(got) - HEADER_BYTES):
                 self._heard_out(peer)
                 break
+            as_last = is_expected(got[:HEADER_BYTES], peer, stamp, len(got) - HEADER_BYTES, Kind.LAST)
+            if as_last and self._may_stop(peer):
+                self._heard_out(peer)
+                break
             header = unpack(got[:HEADER_BYTES], peer, self.nodes)
             if header.kind is Kind.ABORT:
                 raise self._aborted(peer, header, bytes(got[HEADER_BYTES:done]))
+            if header.kind is Kind.ARRIVED and isinstance(link := self._peers[peer], Link):
+                link.arrived(header.round)
+                got[: done - HEADER_BYTES] = bytes(got[HEADER_BYTES:done])
+                done -= HEADER_BYTES
+                continue
             self._words[peer] = self._words.get(peer, 0) + 1
             if self._words[peer] > _WORDS:
                 raise Desync(f"{self.nodes.name(peer)} says {_WORDS} things and sends nothing: run the same release")
@@ -251,6 +321,10 @@ class Mesh:
             got[: done - HEADER_BYTES] = bytes(got[HEADER_BYTES:done])
             done -= HEADER_BYTES
         return done
+
+    def _may_stop(self, peer: int) -> bool:
+        """A peer was asked to stop, and says so in its message of a round; of a client it is none."""
+        return False
 
     def _heard_out(self, peer: int) -> None:
         """A message has come: what the peer said before it is over."""
@@ -281,7 +355,9 @@ class Mesh:
         return PeerLost(f"{self.nodes.name(peer)} {how}", peer=peer)
 
     def _lost(self, peer: int, stamp: Stamp) -> PeerLost:
-        who = self.nodes.name(peer)
+        who, link = self.nodes.name(peer), self._peers[peer]
+        if isinstance(link, Link) and link.ended:
+            return PeerLost(f"{who} is lost in round {stamp.round}: {link.ended}", peer=peer)
         return PeerLost(f"{who} closed its connection in round {stamp.round}: it died or was stopped", peer=peer)
 
     def _broken(self, peer: int, stamp: Stamp) -> MaskedError:
@@ -311,11 +387,16 @@ class Mesh:
         if self._closed:
             return
         self._closed = True
+        lasting = [sock for sock in self._peers.values() if isinstance(sock, Link)]
+        for link in lasting if reason else ():
+            link.leave()
         last = b"".join(farewell(reason, self.node))
-        listening = reason or self.node < self.parties
+        listening = reason or lasting or self.node < self.parties
         try:
             heard = self._part(last, (_LAST_WORDS if reason else _FAREWELL) if listening else 0.0)
         finally:
+            for link in lasting:
+                link.leave()
             for sock in self._peers.values():
                 with contextlib.suppress(OSError):  # what is not read makes the kernel reset it, with our last words
                     sock.recv(1 << 16, socket.MSG_DONTWAIT)
@@ -332,28 +413,29 @@ class Mesh:
         """Finish the frames under way, send the last one, and hear the peers out; gives the next header of each.
 
         Reading on until the peers close keeps the kernel from resetting a connection before our last words are read.
+        A link that is cut meanwhile is waited for: what it lost is wanted at its other end.
         """
         left = {q: memoryview(bytes(self._unsent.get(q, b"")) + last) for q in self._peers}
         heard, deadline = dict.fromkeys(self._peers, b""), time.monotonic() + seconds
-        hear = {q for q in self._peers if q < self.parties} if seconds else set()
-        poll, by_fd = select.poll(), {sock.fileno(): q for q, sock in self._peers.items()}
-        for fd in by_fd:
-            poll.register(fd, select.POLLIN | select.POLLOUT)
-        active = set(by_fd)
+        last_of_all = time.monotonic() + _FAREWELLS * seconds
+        hear = (
+            {q for q, sock in self._peers.items() if q < self.parties or isinstance(sock, Link)} if seconds else set()
+        )
+        active = set(self._peers)
         while active:
-            wait = max(0.0, deadline - time.monotonic())
-            ready = poll.poll(wait * 1000)
-            for fd, events in ready:
-                q = by_fd[fd]
+            wanted = {q: select.POLLOUT * bool(left[q]) | select.POLLIN * (q in hear) for q in active}
+            over = time.monotonic() >= deadline
+            ready = self._polled(wanted, max(deadline, time.monotonic()) if not over else time.monotonic())
+            for q, events in ready:
                 sock = self._peers[q]
                 try:
                     if events & select.POLLOUT and left[q]:
                         left[q] = left[q][sock.send(left[q], socket.MSG_DONTWAIT) :]
-                        if not left[q]:
+                        if not left[q] and not isinstance(sock, Link):
                             sock.shutdown(socket.SHUT_WR)
                     if events & ~select.POLLOUT:
                         more = sock.recv(1 << 16, socket.MSG_DONTWAIT)
-                        heard[q] = (heard[q] + more)[:HEADER_BYTES]
+                        heard[q] = self._last_heard(q, heard[q] + more)
                         if not more:
                             hear.discard(q)
                 except BlockingIOError:
@@ -361,14 +443,53 @@ class Mesh:
                 except OSError:
                     left[q] = left[q][:0]
                     hear.discard(q)
-                if left[q] or q in hear:
-                    poll.modify(fd, select.POLLOUT * bool(left[q]) | select.POLLIN * (q in hear))
-                else:
-                    poll.unregister(fd)
-                    active.discard(fd)
-            if not ready or not wait:
-                break
+                if not left[q] and isinstance(sock, Link) and sock.leaving:
+                    sock.shutdown(socket.SHUT_WR)  # each has heard the other's last word, or will
+                if not left[q] and q not in hear:
+                    active.discard(q)
+            if over and not ready:
+                if not seconds or time.monotonic() > last_of_all or not any(map(self._stands_still, active)):
+                    break
+                deadline = time.monotonic() + _STANDS
         return heard
+
+    def _polled(self, wanted: Mapping[int, int], until: float, beside: int = -1) -> list[tuple[int, int]]:
+        """Whose sockets are ready for something, and for what, before that time is over; or a descriptor beside, as -1.
+
+        A link is ready for all when there is a connection again, or never will be: to try it tells.
+        """
+        poll, of, ready = select.poll(), dict[int, tuple[int, int]](), dict[int, int]()
+        if beside >= 0:
+            poll.register(beside, select.POLLIN)
+            of[beside] = -1, 0
+        for q, events in wanted.items():
+            sock, fd = self._peers[q], -1
+            if isinstance(sock, Link):
+                sock.drain()
+                poll.register(sock.wakes, select.POLLIN)
+                of[sock.wakes] = q, events
+                until = 0.0 if sock.lost else until
+                ready |= {q: events} if sock.lost else {}
+            if (fd := sock.fileno()) >= 0:
+                poll.register(fd, events)
+                of[fd] = q, 0
+        for fd, events in poll.poll(_milliseconds(until)):
+            q, woken = of[fd]
+            ready[q] = ready.get(q, 0) | (woken or events)
+        return list(ready.items())
+
+    def _last_heard(self, peer: int, raw: bytes) -> bytes:
+        """The next header, behind words on what has arrived; with it, a link's other end wants nothing more."""
+        link = self._peers[peer]
+        while isinstance(link, Link) and len(raw) >= HEADER_BYTES:
+            with contextlib.suppress(Desync):
+                if (header := unpack(raw[:HEADER_BYTES], peer, self.nodes)).kind is Kind.ARRIVED:
+                    link.arrived(header.round)
+                    raw = raw[HEADER_BYTES:]
+                    continue
+            link.leave()
+            break
+        return raw[:HEADER_BYTES]
 
 
 class PartyMesh(Mesh):
@@ -383,6 +504,8 @@ class PartyMesh(Mesh):
         super().__init__(node, parties, peers, timeout, names, unread=unread, stalled=stalled)
         self.hosted = (node,)
         self._others = [q for q in range(parties) if q != node]
+        self.wishes: Callable[[], bool] = lambda: False  # whether this process was asked to stop
+        self.stopping = False  # whether any party was: all know it after the same round
         self._client_rounds: dict[tuple[int, str], int] = {}
 
     def exchange(
@@ -398,10 +521,12 @@ class PartyMesh(Mesh):
         if own is not None:
             rows[me, HEADER_BYTES + n :] = own[0]
         outgoing: dict[int, list[bytes | memoryview]] = {}
+        kind = Kind.LAST if self.wishes() else Kind.DATA
+        self.stopping |= kind is Kind.LAST
         for q in self._others:
             extra = direct.get(q)
             length = n + (0 if extra is None else extra.shape[1])
-            outgoing[q] = [pack(Kind.DATA, me, stamp, length), memoryview(common[0])]
+            outgoing[q] = [pack(kind, me, stamp, length), memoryview(common[0])]
             if extra is not None:
                 outgoing[q].append(memoryview(extra[0]))
         if size <= self.small and all(sum(map(len, parts)) <= self.small for parts in outgoing.values()):
@@ -420,25 +545,27 @@ class PartyMesh(Mesh):
     ) -> None:
         """Send and receive at once, whatever a socket is ready for."""
         self.frame_bytes += HEADER_BYTES * len(outgoing)
-        poll, by_fd = select.poll(), {sock.fileno(): q for q, sock in self._peers.items() if q in outgoing}
         whole = {q: memoryview(b"".join([self._unsent.get(q, b""), *parts])) for q, parts in outgoing.items()}
         self._unsent.update(whole)
         to_send = self._unsent
         done, checked = dict.fromkeys(incoming, 0), dict.fromkeys(incoming, False)
         broken: list[int] = []
-        for fd in by_fd:
-            poll.register(fd, select.POLLIN | select.POLLOUT)
-        active = set(by_fd)
+        for q in whole:
+            self._await_room(q, stamp)
+        active = set(outgoing)
         while active:
-            more = [by_fd[fd] for fd in active if done[by_fd[fd]] < len(incoming[by_fd[fd]])]
-            ready = [(self._peers[q].fileno(), select.POLLIN) for q in more if self._unread(self._peers[q])]
-            if not ready and not (ready := poll.poll(_milliseconds(word := self._next_word()))):
-                behind = min(by_fd[fd] for fd in active)
-                if word >= self._until:
+            more = [q for q in active if done[q] < len(incoming[q])]
+            ready = [(q, select.POLLIN) for q in more if self._unread(self._peers[q])]
+            if not ready:
+                wanted = {q: select.POLLOUT * bool(to_send[q]) | select.POLLIN * (q in more) for q in active}
+                ready = self._polled(wanted, word := self._next_word())
+            if not ready:
+                behind = min(active)
+                if word < self._until:
+                    self._speak(behind, stamp, len(to_send[behind]) + len(incoming[behind]) - done[behind])
+                elif not any(self._stands_still(q) for q in active):
                     raise self._silent(behind, stamp)
-                self._speak(behind, stamp, len(to_send[behind]) + len(incoming[behind]) - done[behind])
-            for fd, events in ready:
-                q = by_fd[fd]
+            for q, events in ready:
                 if events & select.POLLOUT and to_send[q] and not self._push(q, to_send):
                     broken.append(q)
                 if events & ~select.POLLOUT and done[q] < len(incoming[q]):
@@ -446,14 +573,16 @@ class PartyMesh(Mesh):
                 if not checked[q] and done[q] >= HEADER_BYTES:
                     done[q] = self._judge(q, incoming[q], done[q], stamp)
                     checked[q] = done[q] >= HEADER_BYTES
-                sending, receiving = bool(to_send[q]), done[q] < len(incoming[q])
-                if not sending and not receiving:
-                    poll.unregister(fd)
-                    active.discard(fd)
-                else:
-                    poll.modify(fd, select.POLLOUT * sending | select.POLLIN * receiving)
+                if not to_send[q] and done[q] >= len(incoming[q]):
+                    active.discard(q)
         if broken:
             raise self._broken(broken[0], stamp)
+        for q in outgoing:
+            self._say_arrived(q, stamp)
+
+    def _may_stop(self, peer: int) -> bool:
+        self.stopping |= peer < self.parties
+        return peer < self.parties
 
     def _push(self, peer: int, to_send: dict[int, memoryview]) -> bool:
         """Send what the socket takes; false where it takes nothing any more."""
@@ -510,15 +639,37 @@ class ClientMesh(Mesh):
         unread: Callable[[socket.socket], bool] = lambda _: False, stalled: Callable[[str], None] | None = None,
     ) -> None:  # fmt: skip
         super().__init__(node, parties, peers, timeout, names, unread=unread, stalled=stalled)
-        self._sent = self._received = 0
+        self._sent, self._received = [0] * parties, 0
 
     def send(self, payloads: np.ndarray, what: str) -> None:
         """Row p to party p."""
         self._begin()
-        self._sent += 1
-        stamp = Stamp(self._sent, bytes(8), what)
         for party, payload in enumerate(payloads):
-            self._tell(party, memoryview(payload), stamp)
+            self._send_next(party, memoryview(payload), what)
+
+    def send_to(self, party: int, payload: bytes, what: str) -> None:
+        """To one party alone."""
+        self._begin()
+        self._send_next(party, memoryview(payload), what)
+
+    def _send_next(self, party: int, payload: memoryview, what: str) -> None:
+        self._sent[party] += 1
+        self._tell(party, payload, Stamp(self._sent[party], bytes(8), what))
+
+    def await_end(self) -> None:
+        """Nothing more is to be said: hear that every party has ended its program; the error of one that failed."""
+        self._begin()
+        for party in self._peers:
+            stamp = Stamp(0, bytes(8), "waiting for the end")
+            raw = bytearray(HEADER_BYTES)
+            try:
+                self._receive(party, memoryview(raw), stamp)
+            except Desync:
+                if unpack(bytes(raw), party, self.nodes).kind is not Kind.BYE:
+                    raise
+        for link in self._peers.values():
+            if isinstance(link, Link):  # its other end wants nothing more
+                link.leave()
 
     def receive(self, count: int, what: str) -> np.ndarray:
         """(parties, count) bytes, row p from party p."""

@@ -29,10 +29,11 @@ from .frames import HEADER_BYTES, WORDS_LIMIT, Kind, Nodes, pack, unpack
 from .gathering import Greeting, exactly, meet_by
 from .hello import Hello, Public
 from .joining import Address
+from .links import Link
 from .mesh import ClientMesh, Mesh, PartyMesh
 from .transport import DEFAULT_TIMEOUT, Stamp, check_timeout
 
-_VERSION = 1
+_VERSION = 2
 _START = Stamp(0, bytes(8), "joining")
 _ATTEMPT = 20.0  # seconds that one call may take
 _PAUSE, _LONGEST_PAUSE = 0.05, 1.0  # between two calls
@@ -109,11 +110,13 @@ class Member:
             if (same := owners.setdefault(peer.certificate.fingerprint, other)) != other:
                 raise ConfigError(f"{self.names[other]} and {self.names[same]} have one certificate: each has its own")
 
-    def hello(self, to: int, echo: str = "") -> Hello:
+    def hello(self, to: int, echo: str = "", life: str = "", knows: str = "", received: int = 0) -> Hello:
         """Its word to another node, with a fresh nonce."""
         mine, yours = self.certificate.fingerprint, self.peers[to].certificate.fingerprint
         digest, nonce = hello.digest_of(self.public), secrets.token_hex(32)
-        return Hello(_VERSION, self.node, to, self.session, nonce, echo, mine, yours, digest, self.public)
+        return Hello(
+            _VERSION, self.node, to, self.session, nonce, echo, mine, yours, digest, life, knows, received, self.public
+        )
 
     def context(self, others: Iterable[int], side: int) -> ssl.SSLContext:
         """TLS 1.3 with these nodes alone."""
@@ -157,6 +160,9 @@ class TlsSocket(ssl.SSLSocket):
         except (ssl.SSLWantWriteError, ssl.SSLWantReadError):
             if not done:
                 raise BlockingIOError from None
+        except OSError:  # what went before counts, since it may have arrived; the next call fails alike
+            if not done:
+                raise
         return done
 
     def sendmsg(self, buffers: Iterable[Any], *_: Any) -> int:  # type: ignore[override]
@@ -183,6 +189,8 @@ class TlsSocket(ssl.SSLSocket):
 
 
 def _unread(sock: socket.socket) -> bool:
+    if isinstance(sock, Link):
+        return sock.unread()
     return isinstance(sock, ssl.SSLSocket) and sock.pending() > 0
 
 
@@ -256,42 +264,46 @@ def meet(
 ) -> dict[int, socket.socket]:  # fmt: skip
     """Connections to all that this node has links with.  listener: of one that is called; it is closed."""
     check_timeout(timeout)
-    return _met(member, listener, timeout if starting is None else starting, log, some=False)[0]
+    seconds = timeout if starting is None else starting
+    with listener or contextlib.nullcontext():
+        return through(Door(member, seconds, log), listener, seconds)
 
 
 def meet_some(
     member: Member, listener: socket.socket | None, seconds: float, log: Log = lambda _: None
 ) -> tuple[dict[int, socket.socket], dict[int, str]]:
     """Connections to those who are there in time, and why each other one is not."""
-    return _met(member, listener, seconds, log, some=True)
-
-
-def _met(
-    member: Member, listener: socket.socket | None, seconds: float, log: Log, *, some: bool
-) -> tuple[dict[int, socket.socket], dict[int, str]]:
+    door = Door(member, seconds, log, some=True)
     with listener or contextlib.nullcontext():
-        member.check()
-        check_timeout(seconds)
-        door, deadline = _Door(member, seconds, log, some), time.monotonic() + seconds
-        to = {other: partial(door.call, other, deadline) for other in member.called}
-        try:
-            links = meet_by(door, to, listener, member.awaited, deadline)
-        finally:
-            door.over = True
-        for node in links.keys() & door.missing.keys():  # it waits for others still
-            links.pop(node).close()
-        return links, door.missing
+        return through(door, listener, seconds), door.missing
 
 
-class _Door:
+def through(door: Door, listener: socket.socket | None, seconds: float) -> dict[int, socket.socket]:
+    """Meet through a door, which knows whom it let in, and who is missing."""
+    door.member.check()
+    check_timeout(seconds)
+    deadline = time.monotonic() + seconds
+    to = {other: partial(door.call, other, deadline) for other in door.member.called}
+    try:
+        links = meet_by(door, to, listener, door.member.awaited, deadline)
+    finally:
+        door.over = True
+    for node in links.keys() & door.missing.keys():  # it waits for others still
+        links.pop(node).close()
+    return links
+
+
+class Door:
     """One node's side of all its meetings.  over: nobody is called any more.  missing: who is, by number, and why.
+    life, lives: names of ends of links.
 
     Who has met all says so to each, and the meeting is over when all have said it: until then whoever leaves is met
     again, and all wait for it.
     """
 
-    def __init__(self, member: Member, seconds: float, log: Log, some: bool = False) -> None:
+    def __init__(self, member: Member, seconds: float, log: Log, *, some: bool = False, life: str = "") -> None:
         self.over, self.some, self._until = False, some, time.monotonic() + seconds
+        self.member, self.life, self.lives = member, life or secrets.token_hex(8), dict[int, str]()
         self._member, self._seconds, self._log = member, seconds, log
         self._nodes = Nodes(member.parties, member.names)
         self.missing = dict.fromkeys(member.called, "does not answer yet")
@@ -312,7 +324,9 @@ class _Door:
                 if left <= 0:
                     raise TimeoutError
                 raw = socket.create_connection(address, timeout=min(left, _ATTEMPT))
-                sock = self._introduced(raw, other, min(deadline, time.monotonic() + _ATTEMPT))
+                own = self._member.hello(other, life=self.life)
+                sock, theirs = self._introduced(raw, other, min(deadline, time.monotonic() + _ATTEMPT), own)
+                self.lives[other] = theirs.life
                 self.missing.pop(other, None)
                 return sock
             except OSError as error:
@@ -323,14 +337,25 @@ class _Door:
                 time.sleep(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE)
 
-    def _introduced(self, raw: socket.socket, other: int, deadline: float) -> socket.socket:
+    def call_again(
+        self, other: int, knows: str, received: int, deadline: float
+    ) -> tuple[socket.socket, Hello]:  # fmt: skip
+        """Once, a node that is to go on with a link."""
+        address = self._member.peers[other].address
+        assert address is not None
+        raw = socket.create_connection(address, timeout=max(0.1, deadline - time.monotonic()))
+        own = self._member.hello(other, life=self.life, knows=knows, received=received)
+        return self._introduced(raw, other, deadline, own)
+
+    def _introduced(
+        self, raw: socket.socket, other: int, deadline: float, own: Hello
+    ) -> tuple[socket.socket, Hello]:  # fmt: skip
         """Over a connection to a listener: OSError where it is a stranger, ConfigError where a peer does not agree."""
         who, sock = self._nodes.name(other), raw
         try:
             _prepare(raw)
             sock = self._calls[other].wrap_socket(raw)
             self._check_shown(sock, other)
-            own = self._member.hello(other)
             words = own.pack()
             sock.sendall(pack(Kind.HELLO, self._member.node, _START, len(words)) + words)
             header = unpack(exactly(sock, HEADER_BYTES, deadline), other, self._nodes)
@@ -343,7 +368,7 @@ class _Door:
             why = hello.judge(own, theirs, who) or hello.disagreement(own, theirs, who)
             if why or theirs.echo != own.nonce:
                 raise ConfigError(why or f"{who} answers another hello than this one")
-            return sock
+            return sock, theirs
         except BaseException:
             sock.close()
             raise
@@ -357,31 +382,48 @@ class _Door:
         """Who called is to show a certificate first."""
         assert self._lets_in is not None
         _prepare(sock)
-        return _Caller(self._lets_in, sock, self._of)
+        return Caller(self._lets_in, sock, self._of)
 
     def answer(self, greeting: Greeting, *, awaited: bool) -> str:
         """Welcome a caller, or say why not.  One of this session that disagrees on what is public ends it for all."""
-        assert isinstance(greeting, _Caller) and greeting.claims is not None and greeting.said is not None
+        assert isinstance(greeting, Caller) and greeting.claims is not None and greeting.said is not None
         caller, who = greeting.claims, self._nodes.name(greeting.claims)
-        own = self._member.hello(caller, echo=greeting.said.nonce)
+        own = self._member.hello(caller, echo=greeting.said.nonce, life=self.life)
         why = hello.judge(own, greeting.said, who)  # one that is there already takes its own place: it began anew
-        words = why.encode()[:WORDS_LIMIT] if why else own.pack()
-        with contextlib.suppress(OSError):
-            greeting.sock.settimeout(_ATTEMPT)
-            greeting.sock.sendall(
-                pack(Kind.ABORT if why else Kind.HELLO, self._member.node, _START, len(words)) + words
-            )
+        if not why and greeting.said.knows:
+            why = f"{who} goes on with a link, and all meet anew here"
         if why:
-            self._refuse(greeting.place, why)
+            self.turn_away(greeting, why)
             return why
+        with contextlib.suppress(OSError):
+            self._reply(greeting, Kind.HELLO, own.pack())
         if why := hello.disagreement(own, greeting.said, who):
             raise ConfigError(f"{why}: agree on one, and start again")
+        self.lives[caller] = greeting.said.life
         self.missing.pop(caller, None)
         return ""
 
+    def greet_back(self, greeting: Caller, received: int, *, knows: str) -> None:
+        """To a caller that goes on with a link: how much of it came here."""
+        assert greeting.claims is not None and greeting.said is not None
+        own = self._member.hello(
+            greeting.claims, echo=greeting.said.nonce, life=self.life, knows=knows, received=received
+        )
+        self._reply(greeting, Kind.HELLO, own.pack())
+
+    def turn_away(self, greeting: Caller, why: str) -> None:
+        """Say why, to the caller and here."""
+        with contextlib.suppress(OSError):
+            self._reply(greeting, Kind.ABORT, why.encode()[:WORDS_LIMIT])
+        self._refuse(greeting.place, why)
+
+    def _reply(self, greeting: Caller, kind: Kind, words: bytes) -> None:
+        greeting.sock.settimeout(_ATTEMPT)
+        greeting.sock.sendall(pack(kind, self._member.node, _START, len(words)) + words)
+
     def refused(self, greeting: Greeting, why: Exception) -> None:
         """Say that somebody was turned away, and why."""
-        assert isinstance(greeting, _Caller)
+        assert isinstance(greeting, Caller)
         self._refuse(greeting.place, _reason(why))
 
     def _refuse(self, place: str, why: str) -> None:
@@ -444,7 +486,7 @@ class _Door:
         return ", ".join(f"{self._nodes.name(node)} ({why})" for node, why in sorted(self.missing.items()))
 
 
-class _Caller:
+class Caller:
     """One who calls: first a certificate, then a hello."""
 
     def __init__(self, context: ssl.SSLContext, sock: socket.socket, numbers: Mapping[str, int]) -> None:

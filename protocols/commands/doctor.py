@@ -36,7 +36,7 @@ def register(commands: Any, _: Sequence[str]) -> None:
 def _diagnose(options: Namespace) -> None:
     config = load(options.config)
     found, prediction = diagnosed(
-        prepared(config, system_of(config.program)), wait=options.wait, idle=options.idle
+        prepared(config, system_of(config.program), links=True), wait=options.wait, idle=options.idle
     )  # fmt: skip
     if options.json:
         print(json.dumps({"findings": [asdict(each) for each in found], "prediction": prediction}, indent=1))

@@ -1,4 +1,4 @@
-"""`masked offline plan|deal|inspect`: material for the online phase."""
+"""`masked offline plan|deal|inspect|seal|open`: material for the online phase."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from mpc.errors import ConfigError
+from mpc.net.certificates import CERTIFICATE_FILE, KEY_FILE, Certificate, check_key, read
 from offline import Plan, deal, inspect
+from offline.sealed import seal, unseal
 
 from ..bench.measure import plan_case
 from ..run.options import add_problem, check_parties, planned
@@ -49,6 +51,26 @@ def register(commands: Any, words: Sequence[str]) -> None:
     look.add_argument("store", type=Path, help="a party's directory")
     look.set_defaults(run=_inspect)
 
+    sealing = actions.add_parser(
+        "seal", help="encrypt a party's directory for its certificate, to be sent by any means"
+    )
+    sealing.add_argument("store", type=Path, help="the party's directory, before its first use")
+    sealing.add_argument("--to", type=Path, required=True, help="the party's certificate")
+    sealing.add_argument(
+        "--own", type=Path, default=Path("keys"), help="the dealer's folder of 'masked keys init' (keys)"
+    )
+    sealing.add_argument("-o", "--out", type=Path, required=True, help="the file to send")
+    sealing.set_defaults(run=_seal)
+
+    opening = actions.add_parser("open", help="make the directory that a dealer sealed for this party")
+    opening.add_argument("file", type=Path, help="the file that the dealer sent")
+    opening.add_argument("--dealer", type=Path, required=True, help="the dealer's certificate")
+    opening.add_argument(
+        "--own", type=Path, default=Path("keys"), help="this party's folder of 'masked keys init' (keys)"
+    )
+    opening.add_argument("--out", type=Path, required=True, help="the directory to be made")
+    opening.set_defaults(run=_open)
+
 
 def _planned(operation: str, options: argparse.Namespace) -> Plan:
     check_parties(options.parties)
@@ -74,6 +96,28 @@ def _deal(options: argparse.Namespace) -> None:
         size = sum(file.stat().st_size for file in home.iterdir())
         print(f"  {home}  {size:,} bytes")
     print("hand each party its own directory over a secure channel, and delete it here")
+
+
+def _seal(options: argparse.Namespace) -> None:
+    own, key = _identity(options.own)
+    size = seal(options.store, to := read(options.to), own, key, options.out)
+    print(
+        f"{options.out}: {size:,} bytes for {to.name!r} ({to.spoken}); send it by any means, and delete {options.store}"
+    )
+    print(f"it opens with this certificate: {options.own / CERTIFICATE_FILE} ({own.spoken})")
+
+
+def _open(options: argparse.Namespace) -> None:
+    own, key = _identity(options.own)
+    unseal(options.file, own, key, read(options.dealer), options.out)
+    print(f"{options.out}: name it as material.store in this party's file, and delete {options.file}")
+    _inspect(argparse.Namespace(store=options.out))
+
+
+def _identity(folder: Path) -> tuple[Certificate, Path]:
+    own = read(folder / CERTIFICATE_FILE)
+    check_key(folder / KEY_FILE, own)
+    return own, folder / KEY_FILE
 
 
 def _inspect(options: argparse.Namespace) -> None:

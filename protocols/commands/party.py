@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+from mpc.errors import PeerLost
 
 from ..run.config import load
 from ..run.log import Log
 from ..run.member_process import play, prepared
+from ..run.stopping import Interrupt, Stopped
 from .config import system_of
 
 _ABOUT = """One role of a session between machines: a computing party or a client, as its file says.
@@ -23,6 +28,7 @@ def register(commands: Any, _: Sequence[str]) -> None:
     """Add `party`."""
     party = commands.add_parser("party", help="play one role on this machine, the others on theirs", description=_ABOUT)
     party.add_argument("--config", type=Path, required=True, help="this role's file, from 'masked config new'")
+    party.add_argument("--resume", action="store_true", help="go on from the last checkpoint that all roles have")
     party.set_defaults(run=_play)
 
 
@@ -30,4 +36,27 @@ def _play(options: Namespace) -> None:
     config = load(options.config)
     log = Log(config.role, config.session, config.log)
     with log.ending():
-        play(prepared(config, system_of(config.program), say=log))
+        given = prepared(config, system_of(config.program), resume=options.resume, say=log)
+        try:
+            play(given, asked=partial(_asked, log))
+        except Stopped as stopped:
+            log(f"stopped after {given.apart.unit} {stopped.done:,}, as all roles: go on with --resume at each")
+            raise SystemExit(130) from None
+        except PeerLost as lost:
+            raise PeerLost(f"{lost}; --resume goes on from the last checkpoint that all have", peer=lost.peer) from None
+
+
+@contextmanager
+def _asked(say: Callable[[str], None]) -> Iterator[Callable[[], bool]]:
+    """The first Ctrl-C is a wish that all stop after the same decision; a second one ends at once."""
+    said = False
+    with Interrupt() as interrupt:
+
+        def asked() -> bool:
+            nonlocal said
+            if interrupt.asked and not said:
+                said = True
+                say("all are asked to stop after this decision; Ctrl-C again stops here at once")
+            return bool(interrupt.asked)
+
+        yield asked

@@ -85,7 +85,9 @@ def payer(
         check_rewards(outcomes, settings)
     shape, bound = (settings.replicas, settings.batch), settings.reward
     before = [np.zeros(shape)] * settings.delay
-    before += [] if outcomes is None else [pulled(*pair) for pair in zip(outcomes, desk.noted(shape))]
+    before += (
+        list(desk.heard(shape)) if outcomes is None else [pulled(*pair) for pair in zip(outcomes, desk.noted(shape))]
+    )
     unpaid = deque(before[desk.start :])  # of the last `delay` decisions
     for at in range(desk.start, decisions):
         if settings.delay:

@@ -15,8 +15,10 @@ from mpc.errors import ConfigError
 from mpc.net.channel import Channel
 from mpc.net.tls import Links
 
-from ..run.apart import Apart, Common, Seat, agreed
+from ..run.apart import Apart, Common, Seat, agreed_secrets
+from ..run.config import Config
 from ..run.desk import FileDesk
+from ..run.line_desk import LineDesk
 from ..run.on_shares import print_found, told
 from ..run.progress import Progress
 from ..run.report import Report, learned, ledger_json, show
@@ -57,16 +59,23 @@ class AsPublished(Apart, Generic[O]):
         """What its owner reads of what it ends with."""
         return {}
 
+    def check(self, config: Config, *, resume: bool) -> None:
+        """Keys of these protocols are never written, so nothing can be gone on with."""
+        if resume:
+            raise ConfigError(f"{self.name} in mode {config.mode!r} begins anew: leave out --resume")
+
     def play(self, seat: Seat) -> None:
         """The participant of this machine."""
         config, me = seat.config, seat.config.role
-        links = seat.meet()
-        common = agreed(self, seat, links)
+        links = seat.meet(config.start)
+        common = agreed_secrets(self, seat, links)
         partners = {other for pair in self._calls for other in pair if me in pair} - {me}
         channels = {
             name: Channel(links[self.names.index(name)], name, peer=self.names.index(name)) for name in partners
         }
-        desk = seat.desk(start=0, kept=None, keeps=None, notes=None, pipe=Path(), others=[])
+        desk = LineDesk(
+            seat.world(None), timeout=config.round, start=0, kept=None, keeps=None, notes=None, pipe=Path(), others=[]
+        )
         progress = Progress(self.decisions, self.unit, say=seat.say)
 
         def watch(done: int) -> None:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,13 +22,16 @@ from mpc.net.tls import Links, Member, Met, called_by, calling
 
 from .alignment import Rows
 from .config import Config
-from .desk import FileDesk
+from .going_on import Seeds
+from .line_desk import Lines
 from .program import Brings, Fresh
 from .status import Status
 
 SECRET_BYTES = 32
-Meet = Callable[[], Met]
-"""Gives connections to all that a role has links with, by node."""
+Meet = Callable[[float], Met]
+"""Gives connections to all that a role has links with, by node; in at most so many seconds."""
+Asked = Callable[[], AbstractContextManager[Callable[[], bool]]]
+"""Entered while a role plays: whether it was asked to stop."""
 Common = Mapping[str, tuple[str, ...]]
 """Secrets that some roles have in common and nobody else knows: the first of them draws it, and hands it on."""
 
@@ -35,17 +40,21 @@ Common = Mapping[str, tuple[str, ...]]
 class Seat:
     """Where one role sits.
 
-    own: what `Apart.brought` made of what it alone has.  meet: the others, once.  desk: makes a client's.
-    say: a line for whoever watches this process.  rows: the ids of a party's rows.  status: how this role stands.
+    own: what `Apart.brought` made of what it alone has.  meet: the others, once at a time.  world: what a client tells
+    and hears; it is given where that is recorded, if it is.  say: a line for whoever watches this process.
+    resume: it goes on with what it kept.  asked: whether to stop.
+    rows: the ids of a party's rows.  status: how this role stands.
     """
 
     config: Config
     member: Member
     own: Any = field(repr=False)
-    fresh: Fresh = field(repr=False)
+    fresh: Seeds = field(repr=False)
     meet: Meet
-    desk: Callable[..., FileDesk]
+    world: Callable[[Path | None], Lines]
     say: Callable[[str], None]
+    resume: bool
+    asked: Asked
     rows: Rows
     status: Status
 
@@ -101,8 +110,8 @@ class Apart(ABC):
         """Seconds that a party of this machine computes for one of what it counts."""
         return 0.0
 
-    def check(self, config: Config) -> None:  # noqa: B027  most need nothing else
-        """ConfigError where a role's machine lacks what it needs beside keys and data."""
+    def check(self, config: Config, *, resume: bool) -> None:  # noqa: B027  most need nothing else
+        """ConfigError where a role's machine lacks what it needs beside keys and data.  resume: it goes on."""
 
     @abstractmethod
     def play(self, seat: Seat) -> None:
@@ -114,7 +123,7 @@ def links_of(node: int, apart: Apart) -> tuple[list[int], list[int]]:
     return called_by(node, apart.parties, apart.beside), calling(node, apart.parties, len(apart.names), apart.beside)
 
 
-def agreed(apart: Apart, seat: Seat, links: Met) -> dict[str, bytes]:
+def agreed_secrets(apart: Apart, seat: Seat, links: Met) -> dict[str, bytes]:
     """The secrets that this role has in common with others, handed on over the links between them."""
     found, me, timeout = dict[str, bytes](), seat.config.role, seat.config.round
     for name, (giver, *takers) in sorted(apart.common.items()):

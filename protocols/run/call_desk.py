@@ -19,12 +19,12 @@ import numpy as np
 
 from mpc.errors import ConfigError
 
-from .line_desk import LineDesk
+from .line_desk import Lines, Outside
 
 Call = Callable[..., Any]
 
 
-class CallDesk(LineDesk):
+class Calls(Lines):
     """tells, hears: None where that is by lines."""
 
     def __init__(
@@ -33,20 +33,16 @@ class CallDesk(LineDesk):
         super().__init__(heard, told, **rest)
         self._tells, self._hears = tells, hears
 
-    def tell(self, words: np.ndarray) -> None:
-        """One call for one decision."""
+    def _say(self, number: int, values: list[float]) -> None:
         if self._tells is None:
-            super().tell(words)
-            return
-        _called(self._tells, self._out, words.reshape(-1).tolist())
-        self._out += 1
+            super()._say(number, values)
+        else:
+            _called(self._tells, number, values)
 
-    def hear(self, shape: tuple[int, ...]) -> np.ndarray:
-        """What the next call gives."""
+    def _next(self, number: int, wanted: int, outside: Outside, waiting: Callable[[str], None]) -> np.ndarray:
         if self._hears is None:
-            return super().hear(shape)
-        given, number, wanted = _called(self._hears, self._lines), self._lines, int(np.prod(shape, dtype=np.int64))
-        self._lines += 1
+            return super()._next(number, wanted, outside, waiting)
+        given = _called(self._hears, number)
         try:
             values = np.atleast_1d(np.asarray(given, np.float64))
             fits = values.shape == (wanted,) and bool(np.isfinite(values).all())
@@ -57,7 +53,7 @@ class CallDesk(LineDesk):
                 f"{_name(self._hears)}({number}) gives {type(given).__name__} where {wanted} finite "
                 f"number{'s are' * (wanted > 1)}{' is' * (wanted == 1)} due"
             )
-        return values.reshape(shape)
+        return values
 
 
 def found(where: str, home: Path) -> Call:

@@ -6,9 +6,9 @@ role, session, program, mode, parties  who this is, in what; parties of mode mpc
 [options]                              those of the program, as `masked run PROGRAM` has them
 [data]      file, columns, id          what this role alone has
 [world]     tell, hear                 MODULE:FUNCTION, in place of lines on stdout and stdin
-[material]  store, session             of a computing party
+[material]  from, store, session       from: the same at all roles; the others of a computing party
 [output]    folder, checkpoint_every
-[timeouts]  start, round               seconds
+[timeouts]  start, round, back, link   seconds
 [watch]     log, listen                form of the log; where /healthz and /metrics are, on this machine
 """
 
@@ -32,9 +32,11 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+STORE, DEALER = "store", "dealer"
+"""Where material is from: dealt beforehand, or by a role of that name while the run is at work."""
 ON_SHARES = "mpc"
 """The mode of a `Program`; any other is of a published protocol."""
-_START, _ROUND = 600.0, 60.0
+_START, _ROUND, _BACK, _LINK = 600.0, 60.0, 300.0, 30.0
 
 
 @dataclass(frozen=True)
@@ -68,10 +70,13 @@ class Config:
     hear: str
     store: Path | None
     material: str
+    dealt: str
     folder: Path
     every: int
     start: float
     round: float
+    back: float
+    link: float
     log: Form
     watch: tuple[str, int] | None
 
@@ -120,16 +125,20 @@ def _read(path: Path, top: _Table, reader: _Reader) -> Config:
         {role: _peer(peers.table(role)) for role in list(peers.left)}, top.table("options", {}).rest(),
         data.path("file", None), data.texts("columns"), data.text("id", ""), world.text("tell", ""),
         world.text("hear", ""), material.path("store", None),
-        material.text("session", "local"), output.path("folder"), output.whole("checkpoint_every", 100, least=1),
-        timeouts.seconds("start", _START), timeouts.seconds("round", _ROUND),
+        material.text("session", "local"), material.choice("from", STORE, (STORE, DEALER)),
+        output.path("folder"), output.whole("checkpoint_every", 100, least=1),
+        timeouts.seconds("start", _START), timeouts.seconds("round", _ROUND), timeouts.seconds("back", _BACK),
+        timeouts.seconds("link", _LINK),
         Form(watch.one_of("log", [form.value for form in Form])), watch.address("listen", None),
     )  # fmt: skip
     names = party_names(parties) if parties <= 1000 else []
     computes = made.role in names
     if computes and made.listen is None and top.fits:
         reader.wrong.append(f'own.listen is missing: {made.role} listens, for example at "0.0.0.0:7700"')
-    if computes and made.store is None:
+    if computes and made.store is None and made.dealt == STORE:
         reader.wrong.append("material.store is missing: name the folder that was dealt for this party")
+    if made.store is not None and made.dealt == DEALER:
+        reader.wrong.append("material.store is not used where material is from a dealer: leave it out")
     if made.role in made.peers:
         reader.wrong.append(f"peers.{made.role!r} is this one itself: leave it out")
     for name in names:
@@ -208,6 +217,11 @@ class _Table:
         value = self._taken(key, usual, "")
         fits = isinstance(value, str) and value.isprintable() and (value != "" or not there)
         return str(self._judged(key, value, fits, "text on one line", ""))
+
+    def choice(self, key: str, usual: str, known: tuple[str, ...]) -> str:
+        """One of some words."""
+        value = self._taken(key, usual, usual)
+        return str(self._judged(key, value, value in known, " or ".join(map(repr, known)), usual))
 
     def texts(self, key: str) -> tuple[str, ...]:
         """Several of them."""

@@ -6,6 +6,7 @@
     keep/party-p/checkpoint-n.npz     a computing party after n decisions
     keep/HOME/checkpoint-n.npz        a client that keeps its state
     keep/NOTES, keep/again.json       what a client learned, and which decisions were made again
+    keep/heard                        between machines, what the world outside told a client
     keep/checkpoint-n.npz             of a simulation: all roles
     keep/finished                     what the run came to is written; without it, what is kept is of an unfinished run
 
@@ -37,6 +38,7 @@ from .tagged_file import HOME_KEY, read_kept, write_kept, writing
 
 COIN_KEY, SEEDS_KEY, RUN = "coin.key", "seeds.key", "run.json"
 OF_LAUNCHER = HOME_KEY, RUN, COIN_KEY, SEEDS_KEY, AGAIN
+HEARD = "heard"
 _FINISHED = "finished"
 _DISCARD = "put it back, or discard the run with --overwrite"
 _DEALER, _MATERIAL = "a dealer beside the run", "material"
@@ -124,12 +126,15 @@ def go_on(program: Program[Any], folder: Path, *, material: bool) -> tuple[str, 
 def of_run(home: Path, done: int, run: str) -> Checkpoint:
     """What a role of this run kept, or ConfigError where it is another's."""
     found = Checkpoint.load(checkpoint_at(home, done))
-    role, other = found.facts.get("role"), found.facts.get("run")
-    if (role, other) != (home.name, run):
-        raise ConfigError(
-            f"{checkpoint_at(home, done)} is of {role} of run {other}, not of {home.name} of run {run}: {_DISCARD}"
-        )
+    if (found.facts.get("role"), found.facts.get("run")) != (home.name, run):
+        raise other_owner(checkpoint_at(home, done), found, home.name, run)
     return found
+
+
+def other_owner(path: Path, found: Checkpoint, role: str, run: str) -> ConfigError:
+    """A checkpoint lies where another should."""
+    whose = f"{found.facts.get('role')} of run {found.facts.get('run')}"
+    return ConfigError(f"{path} is of {whose}, not of {role} of run {run}: {_DISCARD}")
 
 
 def drop_beyond(program: Program[Any], folder: Path, start: int, *, material: bool) -> None:
@@ -159,7 +164,7 @@ def latest(program: Program[Any], folder: Path) -> Checkpoint:
 def forget(program: Program[Any], folder: Path) -> None:
     """Delete all that a run of this program kept; what else lies there stays."""
     notes = () if program.notes is None else (program.notes.notes,)
-    clear(folder, _homes_there(program, folder), (*OF_LAUNCHER, *notes, _FINISHED))
+    clear(folder, _homes_there(program, folder), (*OF_LAUNCHER, *notes, HEARD, _FINISHED))
 
 
 def clear(folder: Path, homes: Sequence[Path], names: Iterable[str]) -> None:

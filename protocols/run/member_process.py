@@ -12,6 +12,7 @@ import secrets
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import version
@@ -24,20 +25,22 @@ from bandits.csv_table import TableError, read_rows
 from mpc.errors import ConfigError, MaskedError
 from mpc.net import certificates
 from mpc.net.pages import serving
-from mpc.net.tls import Member, Met, Peer, listen_on, meet, meet_some
+from mpc.net.remaking import meet_lasting
+from mpc.net.tls import Member, Met, Peer, listen_on, meet_some
 
 from .alignment import NO_ROWS, Rows, check_distinct
-from .apart import SECRET_BYTES, Apart, Seat
-from .call_desk import Call, CallDesk, found
-from .checkpoint import checkpoints
-from .config import ON_SHARES, Config
+from .apart import SECRET_BYTES, Apart, Asked, Seat
+from .call_desk import Call, Calls, found
+from .config import DEALER, ON_SHARES, Config
 from .exits import say
 from .folder import reserved
-from .on_shares import CHECKPOINTS
+from .going_on import Seeds
+from .on_shares import CHECKPOINTS, OnShares
 from .options import System, add_problem, check_parties, natural
 from .parser import Parser
 from .program import Brings, Fresh, fingerprint
 from .status import Status
+from .tagged_file import HOME_KEY
 
 _SHOWN = 200  # letters of a list of public values; of a longer one its fingerprint is compared
 
@@ -50,24 +53,24 @@ class Prepared:
     apart: Apart
     member: Member
     own: Any = field(repr=False)
-    fresh: Fresh = field(repr=False)
+    fresh: Seeds = field(repr=False)
     tells: Call | None = None
     hears: Call | None = None
+    resume: bool = False
     rows: Rows = field(default=NO_ROWS, repr=False)
     say: Callable[[str], None] = say
 
 
-def _drawn(_: str) -> bytes:
-    return secrets.token_bytes(SECRET_BYTES)
-
-
 def prepared(
-    config: Config, system: System, fresh: Fresh = _drawn, *, say: Callable[[str], None] = say
+    config: Config, system: System, fresh: Fresh | None = None, *, resume: bool = False,
+    say: Callable[[str], None] = say, links: bool = False,
 ) -> Prepared:  # fmt: skip
     """All that can be wrong on this machine is found before anybody is called, and said at once.
 
-    fresh: draws this role's own coins.  say: told what whoever watches should know.
+    fresh: draws this role's own coins.  resume: it goes on with what it kept, its coins among it.  say: told what
+    whoever watches should know.  links: nothing is played, so data, material and folders may still be missing.
     """
+    seeds = Seeds(config.folder / CHECKPOINTS, fresh or _drawn, resume=resume)
     wrong: list[str] = []
     noted = partial(_noted, wrong)
     apart, own, member, rows = None, None, None, NO_ROWS
@@ -76,34 +79,44 @@ def prepared(
         if config.role not in apart.names:
             raise ConfigError(f"there is no role {config.role!r} in {apart.name}: there are {', '.join(apart.names)}")
     if apart is not None and config.role in apart.names:
-        with noted("data"):
-            own, rows = _own(config, apart, fresh)
         with noted(""):
             member = _member(config, apart, wrong, say)
+    if apart is not None and config.role in apart.names and not links:
+        with noted("data"):
+            own, rows = _own(config, apart, seeds)
         with noted("material.store"):
-            apart.check(config)
+            apart.check(config, resume=resume)
     calls: dict[str, Call] = {}
     for name, where in (("tell", config.tell), ("hear", config.hear)):
         with noted("world"):
             calls |= {name: found(where, config.home)} if where else {}
-    with noted("output.folder"):
-        _check_free(config.folder)
+    if not links:
+        with noted("output.folder"):
+            _check_folder(config.folder, resume=resume)
     if wrong or apart is None or member is None:
         raise ConfigError(f"{config.path} does not fit:" + "".join(f"\n  {line}" for line in wrong))
-    return Prepared(config, apart, member, own, fresh, calls.get("tell"), calls.get("hear"), rows, say)
+    return Prepared(config, apart, member, own, seeds, calls.get("tell"), calls.get("hear"), resume, rows, say)
 
 
-def play(given: Prepared, *, heard: int | None = None, told: IO[str] | None = None) -> None:
+def _drawn(_: str) -> bytes:
+    return secrets.token_bytes(SECRET_BYTES)
+
+
+def play(
+    given: Prepared, *, heard: int | None = None, told: IO[str] | None = None,
+    asked: Asked = lambda: nullcontext(lambda: False),
+) -> None:  # fmt: skip
     """Meet the others, play the role, print and write what came of it; whoever watches sees how it stands.
 
-    heard, told: in place of stdin and stdout, of a role that meets the world.
+    heard, told: in place of stdin and stdout, of a role that meets the world.  asked: entered while a computing party
+    plays; whether it was asked to stop.  `Stopped` where all were.
     """
     config, apart = given.config, given.apart
     status = Status(config.role, config.session, apart.name, apart.decisions)
 
-    def desk(**rest: Any) -> CallDesk:
-        lines = sys.stdin.fileno() if heard is None else heard, told or sys.stdout
-        return CallDesk(*lines, timeout=config.round, tells=given.tells, hears=given.hears, **rest)
+    def world(record: Path | None) -> Calls:
+        lines, who = (sys.stdin.fileno() if heard is None else heard, told or sys.stdout), config.role
+        return Calls(*lines, timeout=config.round, tells=given.tells, hears=given.hears, record=record, who=who)
 
     config.folder.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as around:
@@ -111,17 +124,30 @@ def play(given: Prepared, *, heard: int | None = None, told: IO[str] | None = No
         if config.watch is not None:
             host, port = around.enter_context(serving(config.watch, status.pages()))
             given.say(f"http://{host}:{port}/metrics and /healthz say how this role stands")
+        meets = partial(gathered, given)
         seat = Seat(
-            config, given.member, given.own, given.fresh, partial(gathered, given), desk, given.say, given.rows, status
+            config,
+            given.member,
+            given.own,
+            given.fresh,
+            meets,
+            world,
+            given.say,
+            given.resume,
+            asked,
+            given.rows,
+            status,
         )
         with status.until_the_end():
             apart.play(seat)
 
 
-def gathered(given: Prepared) -> Met:
-    """Connections to all that this role has links with."""
+def gathered(given: Prepared, seconds: float) -> Met:
+    """Connections to all that this role has links with, in at most so many seconds."""
     config, say = given.config, given.say
-    links = meet(given.member, _listener(given), timeout=config.round, starting=config.start, log=say)
+    links = meet_lasting(
+        given.member, _listener(given), grace=config.link, timeout=config.round, starting=seconds, log=say
+    )
     say("all are there")
     return links
 
@@ -159,7 +185,12 @@ class _Parser(Parser):
 
 def apart_of(system: System, config: Config) -> Apart:
     """The run as every role knows it, from the options that a file has; every mistake at once."""
-    return system.apart(options_of(system, config.mode, config.parties, config.options, config.home))
+    apart = system.apart(options_of(system, config.mode, config.parties, config.options, config.home))
+    if config.dealt != DEALER:
+        return apart
+    if not isinstance(apart, OnShares) or not apart.rehearsed.plan.items:
+        raise ConfigError(f"{apart.name} in mode {config.mode!r} draws nothing: leave out material.from")
+    return OnShares(apart.program, dealer=True)
 
 
 def options_of(
@@ -275,6 +306,7 @@ def _public(config: Config, apart: Apart) -> dict[str, Any]:
     """What all roles must have alike, by names that the file has where it has them."""
     mine = {
         "program": apart.name, "mode": config.mode, "output.checkpoint_every": config.every,
+        "material.from": config.dealt,
         "release": version("masked-bandits"),
     }  # fmt: skip
     return {**mine, **dict(_flat(apart.public()))}
@@ -294,8 +326,10 @@ def _flat(given: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any
             )
 
 
-def _check_free(folder: Path) -> None:
-    """A session begins anew: what an earlier one left there is not gone on with, and not written over."""
-    keep = folder / CHECKPOINTS
-    if (folder / "result.json").exists() or any(checkpoints(home) for home in keep.glob("*")):
-        raise ConfigError(f"{folder} holds what an earlier run left: name another folder")
+def _check_folder(folder: Path, *, resume: bool) -> None:
+    """What an earlier run left there is not written over, and gone on with only where somebody says so."""
+    if (folder / "result.json").exists():
+        raise ConfigError(f"{folder} holds the result of a run that reached its end: name another folder")
+    begun = any(path.name not in (HOME_KEY, "lock") for path in (folder / CHECKPOINTS).glob("**/*") if path.is_file())
+    if begun and not resume:
+        raise ConfigError(f"{folder} holds what an earlier run left: go on with --resume, or name another folder")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import closing
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -11,41 +12,45 @@ from typing import Any
 import numpy as np
 
 from mpc.client import serve
-from mpc.errors import MaskedError, told_to_peers
+from mpc.errors import StoppedTogether
 from mpc.ledger import Entry
 from mpc.meter import Cost
+from mpc.net.mesh_channel import FromDealer, ToParty
 from mpc.net.tls import Met, Tls, TlsClient
+from mpc.prg import KEY_BYTES
 from mpc.session import Session
-from offline import StoreSource
+from offline import StoreSource, StreamSource, TrustedDealer
+from offline import serve as deal_ahead
 
 from .alignment import align
-from .apart import Apart, Common, Seat, agreed
-from .checkpoint import Checkpoint
-from .config import Config
-from .dealer_process import Nothing, check_store, stored
-from .desk import State
-from .folder import settle
-from .notes import Notes
-from .program import Arrays, Brings, Ended, Facts, Fresh, Program, Role, party_name
+from .apart import Apart, Common, Seat, agreed_secrets
+from .config import DEALER, Config
+from .dealer_process import Nothing, check_store, stored, warm_up
+from .folder import HEARD, notes_in, settle
+from .going_on import Kept, beginning, left_with_a_word, until_over
+from .line_desk import LineDesk
+from .program import Arrays, Brings, Ended, Facts, Fresh, Program, home_of, party_name
 from .progress import Progress
 from .rehearsal import Rehearsed, rehearse
 from .report import Report, plain_report, show
-from .role_process import PATIENCE, Task, computing_party
+from .role_process import PATIENCE, Drawn, Task, computing_party
 from .simulate import Simulation
-from .tagged_file import prepare
+from .standing import agree, agree_as_client
+from .stopping import Stopped
 
 CHECKPOINTS = "checkpoints"
 
 
 class OnShares(Apart):
-    """program: as every role knows it."""
+    """program: as every role knows it.  dealer: whether the last role deals while the run is at work."""
 
-    def __init__(self, program: Program[Any]) -> None:
-        self.program = program
+    def __init__(self, program: Program[Any], *, dealer: bool = False) -> None:
+        self.program, self.dealer = program, dealer
         self.name, self.unit, self.decisions, self.parties = (
             program.name, program.unit, program.decisions, program.parties,
         )  # fmt: skip
         self.names = (*map(party_name, range(program.parties)), *(role.name for role in program.roles))
+        self.names += (DEALER,) if dealer else ()
 
     @cached_property
     def rehearsed(self) -> Rehearsed:
@@ -62,12 +67,12 @@ class OnShares(Apart):
         return self.program.public()
 
     def brings(self, role: str) -> Brings:
-        """The program's."""
-        return self.program.brings(role)
+        """The program's; a dealer brings nothing."""
+        return Brings() if role == DEALER else self.program.brings(role)
 
     def brought(self, role: str, rows: np.ndarray | None, fresh: Fresh) -> Arrays:
         """The program's."""
-        return self.program.brought(role, rows, fresh)
+        return {} if role == DEALER else self.program.brought(role, rows, fresh)
 
     @property
     def purpose(self) -> str:
@@ -88,51 +93,77 @@ class OnShares(Apart):
         simulation.turn()
         return (time.process_time() - started) / self.parties
 
-    def check(self, config: Config) -> None:
-        """A computing party has the material that this run draws."""
+    def check(self, config: Config, *, resume: bool) -> None:
+        """A computing party has the material that this run draws; how much one that goes on needs, all know later."""
         if config.store is not None and config.role in self.names[: self.parties]:
             words, cure = self.program.purpose
             check_store(
                 config.store, self.names.index(config.role), config.material, self.rehearsed.plan,
-                self.program.draws(), run=words, cure=cure,
+                1 if resume else self.program.draws(), run=words, cure=cure,
             )  # fmt: skip
 
     def play(self, seat: Seat) -> None:
         """A party computes, a client serves."""
         if seat.member.node < self.parties:
             self._compute(seat)
+        elif seat.config.role == DEALER:
+            self._deal(seat)
         else:
             self._serve(seat)
 
     def _compute(self, seat: Seat) -> None:
-        config, program, member = seat.config, self.program, seat.member
-        keep, progress = config.folder / CHECKPOINTS, Progress(program.decisions, program.unit, say=seat.say)
-        source = Nothing() if config.store is None else stored(config.store, member.node, config.material, seat.say)
-        task = Task(("", "", None), {}, config.session, 0, config.every, keep, config.round, draws=True)
+        config, program, member, say = seat.config, self.program, seat.member, seat.say
+        keep, progress, home = (
+            config.folder / CHECKPOINTS,
+            Progress(program.decisions, program.unit, say=say),
+            config.role,
+        )
+        kept = Kept(keep, config.session, home, home_of(member.node), None, not seat.resume, config.store is not None)
+        warm_up(self.rehearsed.plan.items)
 
-        def join() -> Tls:
-            mesh = Tls.over(member, seat.meet(), config.round, seat.say)
-            if any(self.brings(party).columns for party in self.names[: self.parties]):
-                try:
-                    align(mesh, seat.rows, seat.fresh("ids"))
-                except MaskedError as error:
-                    mesh.close(reason=told_to_peers(error))
-                    raise
-            return mesh
+        def meet(seconds: float) -> Tls:
+            return Tls.over(member, seat.meet(seconds), config.round, say)
 
         def tell(done: int) -> None:
             seat.status.made(done)
             progress(done)
 
-        def watched(session: Session) -> None:
-            status = seat.status
-            status.cost, status.labels = lambda: session.meter.total, session.meter.labels
-            if isinstance(source, StoreSource):
-                status.stock = lambda: source.steps_left
+        def plays(mesh: Tls) -> tuple[dict[str, Any] | None, int]:
+            with left_with_a_word(mesh):
+                if any(self.brings(party).columns for party in self.names[: self.parties]):
+                    align(mesh, seat.rows, seat.fresh("ids"))
+                agreed = agree(mesh, kept.standing(), range(program.parties, len(self.names)))
+                kept.begin(agreed, say, program.unit)
+                source = self._source(seat, mesh)
+            done = agreed.start
 
-        counted = computing_party(program, task, keep, member.node, source, seat.own, join, tell, watched)
+            def stops(at: int) -> bool:
+                nonlocal done
+                done = at
+                return mesh.stopping and at % program.cycle == 0
+
+            def watched(session: Session) -> None:
+                status = seat.status
+                status.cost, status.labels = lambda: session.meter.total, session.meter.labels
+                if isinstance(source, StoreSource):
+                    status.stock = lambda: source.steps_left
+
+            with closing(source), seat.asked() as mesh.wishes, left_with_a_word(mesh):
+                task = beginning(self._task(config), agreed)
+                return computing_party(
+                    program, task, member.node, source, seat.own, lambda: mesh, stops, tell, watched
+                ), done  # fmt: skip
+
+        counted, done = until_over(meet, plays, kept, first=config.start, back=config.back, say=say)
         progress.end()
-        assert counted is not None, "nobody asked this role to stop"
+        if counted is None:
+            raise Stopped(done)
+        self._tell_counted(seat, counted)
+        settle(program, keep)
+
+    def _tell_counted(self, seat: Seat, counted: Mapping[str, Any]) -> None:
+        """What a computing party prints and writes at the end."""
+        config, program = seat.config, self.program
         ledger = tuple(Entry(**row) for row in counted["ledger"])
         dealt = self.rehearsed.plan.step_bytes * program.draws()
         ended = Ended(
@@ -143,35 +174,90 @@ class OnShares(Apart):
             f"{config.role}: {program.decisions:,} {program.unit}s of {program.name} with {program.parties} parties"
         ]
         show(plain_report(program, _facts(config), said, ended), told(config), config.folder, None, as_json=False)
-        settle(program, keep)
+
+    def _source(self, seat: Seat, mesh: Tls) -> Drawn:
+        """What a computing party draws from, in one attempt."""
+        config, node = seat.config, seat.member.node
+        if self.dealer:
+            dealer = FromDealer(mesh, len(self.names) - 1)
+            return StreamSource(self.rehearsed.plan, dealer, party=node, timeout=config.round)
+        return Nothing() if config.store is None else stored(config.store, node, config.material, seat.say)
+
+    def _deal(self, seat: Seat) -> None:
+        """Fresh masks in each attempt, and the same coins in all."""
+        config, program, plan = seat.config, self.program, self.rehearsed.plan
+        kept = Kept(config.folder / CHECKPOINTS, config.session, DEALER, "", None, not seat.resume)
+        coins = seat.fresh("coins")[:KEY_BYTES]
+        warm_up(plan.items)
+
+        def meet(seconds: float) -> TlsClient:
+            return TlsClient.over(seat.member, seat.meet(seconds), PATIENCE, seat.say)
+
+        def plays(link: TlsClient) -> None:
+            with left_with_a_word(link):
+                agreed = agree_as_client(link, kept.standing())
+                kept.begin(agreed, seat.say, program.unit)
+                seat.fresh.keep()
+                first = program.block(agreed.start)
+                dealer = TrustedDealer(program.parties, coin_key=coins, first_coins=first)
+                ways = {party: ToParty(link, party) for party in range(program.parties)}
+                try:
+                    deal_ahead(plan, ways, blocks=program.draws(agreed.start), dealer=dealer)
+                    link.await_end()
+                except StoppedTogether as stopped:
+                    raise Stopped(stopped.done) from None
+            link.close()
+
+        until_over(meet, plays, kept, first=config.start, back=config.back, say=seat.say)
+        done = program.decisions
+        report = Report(_facts(config), f"{DEALER}: all material of {done:,} {program.unit}s was dealt", done)
+        show(report, told(config), config.folder, None, as_json=False, say=seat.say)
+        settle(program, config.folder / CHECKPOINTS)
 
     def _serve(self, seat: Seat) -> None:
         config, program = seat.config, self.program
         role = next(role for role in program.roles if role.name == config.role)
-        links = seat.meet()
-        own = {**seat.own, **_arrays(agreed(self, seat, links))}
-        _part_beside(seat, links)
-        link = TlsClient.over(seat.member, links, PATIENCE if role.patient else config.round, seat.say)
-        notes, keep = None, config.folder / CHECKPOINTS
-        if role.notes:
-            prepare(keep)
-            notes = Notes(keep / role.notes, program.noted, who=role.name)
+        keep = config.folder / CHECKPOINTS
+        notes = notes_in(program, keep) if role.notes else None
+        kept = Kept(keep, config.session, role.name, role.home, notes, not seat.resume)
+        world = seat.world(keep / HEARD)
 
-        def written(done: int) -> None:
-            assert notes is not None
-            seat.status.made(done)
-            if self._due(config, done):
-                notes.flush()
-                link.say_noted(done)
+        def meet(seconds: float) -> tuple[TlsClient, Arrays]:
+            links = seat.meet(seconds)
+            own = {**seat.own, **_arrays(agreed_secrets(self, seat, links))}
+            seat.fresh.keep()
+            _part_beside(seat, links)
+            return TlsClient.over(seat.member, links, PATIENCE if role.patient else config.round, seat.say), own
 
-        desk = seat.desk(
-            start=0, kept=None, keeps=self._keeping(config, role) if role.home else None, notes=notes, pipe=Path(),
-            others=[], waiting=link.say_waiting, written=written,
-        )  # fmt: skip
-        try:
-            left = serve(link, program.client(role.name, own, desk))
-        finally:
-            desk.close()
+        def plays(met: tuple[TlsClient, Arrays]) -> Any:
+            link, own = met
+            with left_with_a_word(link):
+                agreed = agree_as_client(link, kept.standing())
+                state, task = kept.begin(agreed, seat.say, program.unit), beginning(self._task(config), agreed)
+                world.begin(agreed.start, kept.again, again=agreed.again)
+                written = notes_in(program, keep) if role.notes else None
+
+            def noted(done: int) -> None:
+                seat.status.made(done)
+                if written is not None and task.due(done, program.decisions):
+                    written.flush()
+                    link.say_noted(done)
+
+            desk = LineDesk(
+                world, outside=link.await_outside, timeout=config.round, start=agreed.start, kept=state,
+                keeps=kept.keeps(task, program.decisions) if role.home else None, notes=written, pipe=Path(),
+                others=[], waiting=link.say_waiting, written=noted,
+            )  # fmt: skip
+            try:
+                return serve(link, program.client(role.name, own, desk))
+            except StoppedTogether as stopped:
+                kept.stopped(task, stopped.done)
+                raise Stopped(stopped.done) from None
+            finally:
+                desk.close()
+
+        with closing(world):
+            left = until_over(meet, plays, kept, first=config.start, back=config.back, say=seat.say)
         done, ends = program.decisions, program.told(role.name, left)
         learned = {} if notes is None else {"learned": notes.words().reshape(done, -1).tolist()}
         said = f"{config.role}: {done:,} {program.unit}s are over"
@@ -180,19 +266,9 @@ class OnShares(Apart):
         show(Report(document, said, done), told(config), config.folder, None, as_json=False, say=seat.say)
         settle(program, keep)
 
-    def _keeping(self, config: Config, role: Role) -> Any:
-        """What a client that keeps its state does after each decision; nobody asks it to stop."""
-        home = config.folder / CHECKPOINTS / role.home
-
-        def keeps(done: int, state: State) -> bool:
-            if self._due(config, done):
-                Checkpoint(done, {"run": config.session, "role": home.name}, state()).save(home)
-            return False
-
-        return keeps
-
-    def _due(self, config: Config, done: int) -> bool:
-        return done % config.every == 0 or done >= self.decisions
+    def _task(self, config: Config) -> Task:
+        keep = config.folder / CHECKPOINTS
+        return Task(("", "", None), {}, config.session, 0, config.every, keep, config.round, draws=True)
 
 
 def told(config: Config) -> Mapping[str, Any]:

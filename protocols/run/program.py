@@ -110,6 +110,9 @@ class Desk(Protocol):
     def noted(self, shape: tuple[int, ...]) -> np.ndarray:
         """What a client wrote down in the `start` decisions before, (start, *shape); for who saw it come true."""
 
+    def heard(self, shape: tuple[int, ...]) -> np.ndarray:
+        """Between machines, what the world outside said in the `start` decisions before, (start, *shape)."""
+
     def tell(self, words: np.ndarray) -> None:
         """What happens outside the computation: the next client that hears, hears this."""
 

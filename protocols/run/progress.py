@@ -39,17 +39,22 @@ class Progress:
         self._said, self._shown = now, True
         each = passed / max(1, done - self._first[1])
         left, b = each * (self._total - done), self._batch
-        line = f"{self._what} {b * done:,} of {b * self._total:,}{more}  {spoken(each / b)} each  {spoken(left)} left"
+        count, times = (
+            f"{self._what} {b * done:,} of {b * self._total:,}",
+            f"{spoken(each / b)} each  {spoken(left)} left",
+        )
+        line = f"{count}{more}  {times}"
         if self._live:
-            print(self._rewritten(line, done), end="", file=sys.stderr, flush=True)
+            print(self._rewritten([line, f"{count}  {times}"], done), end="", file=sys.stderr, flush=True)
         elif self._say is not None:
             self._say(line)
         else:
             print(self._prefix + line, file=sys.stderr, flush=True)
 
-    def _rewritten(self, line: str, done: int) -> str:
-        """On one line of the terminal, with a bar where there is room: a second line would not be taken back."""
+    def _rewritten(self, lines: list[str], done: int) -> str:
+        """The first that fits one line of the terminal, with a bar where there is room: a second is not taken back."""
         width = (width_of(sys.stderr) or 80) - 1
+        line = next((line for line in lines if len(line) <= width), lines[-1])
         room = width - len(line) - 1
         drawn = bar(done, self._total, sys.stderr, columns=min(24, room)) if room >= 8 else ""
         return f"\r{drawn}{line[:width]}\x1b[K"

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from mpc.client import ClientLink, serve
-from mpc.errors import ConfigError, MaskedError
+from mpc.errors import STOPPED, ConfigError, MaskedError, Told
 from mpc.launch import join, join_as_client, party_main, place
 from mpc.net.transport import Transport
 from mpc.session import Session
@@ -53,6 +53,7 @@ class Task:
     run: the run's name.  start: decisions made before.  every: decisions between checkpoints.  keep: where they lie.
     timeout: seconds until a silent peer is lost.  draws: whether a decision draws anything.
     material, session: where the parties' stores lie, else a dealer serves them.
+    attempt: between machines, the name of what all roles began together.
     """
 
     kind: tuple[str, str, str | None]
@@ -65,6 +66,11 @@ class Task:
     draws: bool
     material: Path | None = None
     session: str = "local"
+    attempt: str = ""
+
+    def signature(self, role: str) -> dict[str, str]:
+        """What a checkpoint says of whose it is."""
+        return {"run": self.run, "role": role, **({"attempt": self.attempt} if self.attempt else {})}
 
     def save(self, folder: Path) -> None:
         """Write it where the roles look."""
@@ -101,19 +107,20 @@ def returned_path(folder: Path, role: str) -> Path:
 
 
 def computing_party(
-    program: Program[Any], task: Task, folder: Path, party: int, source: Drawn, own: Arrays,
-    join: Callable[[], Transport], tell: Callable[[int], None] | None = None,
+    program: Program[Any], task: Task, party: int, source: Drawn, own: Arrays, join: Callable[[], Transport],
+    stops: Callable[[int], bool], tell: Callable[[int], None] | None = None,
     watched: Callable[[Session], None] = lambda _: None,
 ) -> dict[str, Any] | None:  # fmt: skip
     """Plays with the others what is left of the run, and keeps its state in between; what it counted, at the end.
 
-    own: what it alone has.  join: meets the others.  tell: for a launcher.
+    own: what it alone has.  join: meets the others.  stops: asked after each decision whether all stop there; with a
+    transport that can be told, the clients hear of it.  tell: for a launcher.
     watched: is given the session, whose costs it may look at.
     """
     home = task.keep / home_of(party)
     kept = Checkpoint.load(checkpoint_at(home, task.start)) if task.start else None
     source.want(program.draws(task.start))
-    stop, writer, counted = Stop(folder, party, task.timeout, _keeping(program)), program.notes, None
+    writer, counted = program.notes, None
     transport = join()
     if isinstance(source, StreamSource):
         source.waiting = transport.say_waiting
@@ -126,13 +133,15 @@ def computing_party(
         player = program.player(session, {party: own}, None if kept is None else kept.arrays, task.start)
         while True:
             finished = player.done >= program.decisions
-            last = not finished and stop.here(player.done)
+            last = not finished and stops(player.done)
             due = task.due(player.done, program.decisions)
             if due and writer is not None:  # a checkpoint that these do not reach is none to go on from
                 transport.await_noted(program.parties + program.roles.index(writer), player.done)
             if last or due:
-                facts = {"run": task.run, "role": home.name, **session.counted(), "seconds": seconds}
+                facts = {**task.signature(home.name), **session.counted(), "seconds": seconds}
                 Checkpoint(player.done, facts, player.state()).save(home)
+            if last and task.attempt:
+                transport.close(reason=Told(STOPPED, str(player.done)))
             if last or finished:
                 break
             started = time.perf_counter()
@@ -179,8 +188,8 @@ def play(folder: Path, role: str, *, clients: int = 0, tell: StepLines | None = 
         own = own_inputs(folder, home_of(here.node))
         first = here.node == 0
         counted = computing_party(
-            program, task, folder, here.node, source, own, lambda: join(task.timeout, clients=clients),
-            tell if first else None,
+            program, task, here.node, source, own, lambda: join(task.timeout, clients=clients),
+            Stop(folder, here.node, task.timeout, _keeping(program)).here, tell if first else None,
         )  # fmt: skip
         if first and counted is not None:
             write(folder / ENDED, json.dumps(counted))
@@ -216,7 +225,7 @@ def _desk(program: Program[Any], task: Task, folder: Path, role: Role, node: int
         def keeps(done: int, state: State) -> bool:
             last = done < program.decisions and stop.here(done)
             if last or task.due(done, program.decisions):
-                Checkpoint(done, {"run": task.run, "role": home.name}, state()).save(home)
+                Checkpoint(done, task.signature(home.name), state()).save(home)
             return last
 
     others = [(program.parties + at, other.name) for at, other in enumerate(program.roles) if other is not role]

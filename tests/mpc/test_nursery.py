@@ -252,15 +252,19 @@ def test_without_its_nursery_a_process_goes_on_and_others_are_started_anew(
     assert Run("print('begun')").end()[:2] == (0, "begun\n")
 
 
-@pytest.mark.parametrize("way", ["no such room", "no more processes", "no handle"])
+@pytest.mark.parametrize("way", ["no such room", "no more processes", "no handle", "no such call", "no umask"])
 def test_where_there_can_be_no_nursery_processes_are_started_anew(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nursery, "NURSERIES", nursery.Nurseries())
     if way == "no such room":
         monkeypatch.setattr(nursery, "_NURSERY", "mpc.no_such_module")
     elif way == "no more processes":
         monkeypatch.setattr(nursery.Nursery, "new", classmethod(lambda *_: os.kill(-(1 << 30), 0)))
-    else:
+    elif way == "no handle":
         monkeypatch.setattr(os, "pidfd_open", lambda pid: os.kill(-(1 << 30), 0))
+    elif way == "no such call":
+        monkeypatch.delattr(signal, "pidfd_send_signal")
+    else:
+        monkeypatch.setattr(Path, "read_text", lambda _: "Name: python")
     assert Run("print('begun')", how="anew", **{OFF: "yes"}).end()[:2] == (0, "begun\n")
 
 

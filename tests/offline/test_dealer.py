@@ -351,6 +351,17 @@ def test_blocks_dealt_together_are_those_dealt_item_after_item(
         assert handed.tobytes() == b"".join(part.tobytes() for part in made)
 
 
+def test_a_party_never_waits_for_many_blocks_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However small a step is, and though thousands of them would fit: it may use up what it has meanwhile."""
+    made, lots = TrustedDealer(2), list[int]()
+    deal = made.deal
+    monkeypatch.setattr(
+        made, "deal", lambda items, blocks, steps: lots.append(len(blocks)) or deal(items, blocks, steps)
+    )
+    assert len(list(made.lots([SquareMask((3,))], 100, 1))) == 100
+    assert lots[0] == 1 and max(lots) == 16 and sum(lots) == 100
+
+
 def test_fields_do_not_share_memory_with_the_block_or_each_other() -> None:
     item, place = TruncationMask((3,), 20), layout(TruncationMask((3,), 20))
     corrections = np.zeros(place.dealt_bytes, np.uint8)

@@ -45,12 +45,15 @@ class Machines:
     ids: Mapping[str, Sequence[str]] = field(default_factory=dict)
     more: Mapping[str, str] = field(default_factory=dict)
     seconds: float = 30.0
+    dealer: bool = False
     logged: TextIO | None = None
 
     def __post_init__(self) -> None:
         parties = self.parties if self.mode == ON_SHARES else 0
         self.given: Namespace = options_of(self.system, self.mode, parties, self.options)
         self.apart: Apart = self.system.apart(self.given)
+        if self.dealer:
+            self.apart = OnShares(self.program, dealer=True)
         self.ports = [free_port() for _ in self.apart.names]
         self.files = {role: self._written(role) for role in self.apart.names}
 
@@ -68,10 +71,10 @@ class Machines:
         """What it wrote at its end."""
         return dict(json.loads((self.home(role) / "out/result.json").read_text()))
 
-    def dealt(self) -> Path:
+    def dealt(self, steps: int | None = None) -> Path:
         """Material, and a copy of it that was made before either was used: both have the same coins."""
         assert isinstance(self.apart, OnShares)
-        deal(self.apart.rehearsed.plan, self.program.draws(), self.folder / "material")
+        deal(self.apart.rehearsed.plan, steps or self.program.draws(), self.folder / "material")
         shutil.copytree(self.folder / "material", self.folder / "copied")
         return self.folder / "copied"
 
@@ -93,7 +96,10 @@ class Machines:
         elif role in self.data:
             np.save(home / "data.npy", self.data[role])
             lines += ["[data]", 'file = "data.npy"']
-        lines += ["[material]", f'store = "../material/party-{node}"'] if node < self.apart.parties else []
+        if self.dealer:
+            lines += ["[material]", 'from = "dealer"']
+        elif node < self.apart.parties:
+            lines += ["[material]", f'store = "../material/party-{node}"']
         lines += [self.more.get(role, ""), "[output]", 'folder = "out"', "checkpoint_every = 5"]
         lines += ["[timeouts]", f"start = {self.seconds}", f"round = {self.seconds}"]
         for other in {*calls, *called}:
@@ -106,17 +112,21 @@ class Machines:
         path.write_text("\n".join(lines))
         return path
 
-    def playing(self, role: str, fresh: Fresh | None = None, **pipes: Any) -> Callable[[], Any]:
+    def playing(
+        self, role: str, fresh: Fresh | None = None, *, resume: bool = False, **pipes: Any
+    ) -> Callable[[], Any]:  # fmt: skip
         """What a process of this role does."""
-        own: dict[str, Any] = {} if fresh is None else {"fresh": fresh}
-        if self.logged is not None:
-            own["say"] = Log(role, "trial", Form.JSON, self.logged)
-        return lambda: play(prepared(load(self.files[role]), self.system, **own), **pipes)
+        own: dict[str, Any] = {} if self.logged is None else {"say": Log(role, "trial", Form.JSON, self.logged)}
+        return lambda: play(prepared(load(self.files[role]), self.system, fresh, resume=resume, **own), **pipes)
 
     def play(
-        self, *, fresh: Mapping[str, Fresh] | None = None, worlds: Sequence[tuple[str, str, World]] = ()
-    ) -> list[Outcome]:
-        """All roles, each in a thread.  worlds: who tells, who hears, and what is between them."""
+        self, *, fresh: Mapping[str, Fresh] | None = None, worlds: Sequence[tuple[str, str, World]] = (),
+        resume: bool = False, instead: Mapping[str, Callable[[], Any]] | None = None,
+    ) -> list[Outcome]:  # fmt: skip
+        """All roles, each in a thread.  worlds: who tells, who hears, and what is between them.
+
+        instead: what some roles do in place of playing.
+        """
         ends: dict[str, dict[str, Any]] = {role: {} for role in self.files}
         for teller, hearer, world in worlds:
             (told_in, told_out), (heard_in, heard_out) = os.pipe(), os.pipe()
@@ -127,7 +137,8 @@ class Machines:
             given.setdefault("heard", 0)
 
         def closing(role: str) -> Callable[[], Any]:
-            go = self.playing(role, (fresh or {}).get(role), **ends[role])
+            played = self.playing(role, (fresh or {}).get(role), resume=resume, **ends[role])
+            go = (instead or {}).get(role, played)
 
             def run() -> Any:
                 try:

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bandits.helba import Constants, toy
+from bandits.helba import HELBA, Constants, toy
+from bandits.helba import play as play_clear
 from bandits.samba import BernoulliArms, Seeds
 from bandits.samba.coins import derived
 from protocols.helba.command import Helba
@@ -146,3 +147,13 @@ def test_linucb_as_published(system: LinUCBDS, tmp_path: Path) -> None:
     alone = play_published(problem, 5, seed=8, bits=1024)
     assert machines.result("DC")["cumulative_reward"] == alone.cumulative_reward
     assert machines.result("P")["outcome"]["arms"] == alone.arms
+
+
+def test_helba_on_ciphertexts(tmp_path: Path) -> None:
+    pytest.importorskip("seal", reason="the extra 'ckks' is not installed")
+    steps = 2
+    problem = toy(Constants(), steps, 3, arms=2)
+    rows = np.concatenate([problem.features.reshape(steps, -1), problem.rewards], axis=1)
+    machines = Machines(tmp_path, Helba(), {"steps": steps, "degree": 8192}, mode="ckks", data={"user": rows})
+    good(machines.play())
+    assert machines.result("user")["outcome"]["arms"] == play_clear(HELBA(Constants()), problem).arms.tolist()

@@ -30,6 +30,7 @@ from mpc.prg import Prg, fresh_key
 from mpc.session import Session
 
 from ...run.checkpoint import Checkpoint, checkpoint_at, checkpoints
+from ...run.standing import Save, newest
 from ...run.tagged_file import prepare
 from ..settings import Settings
 from .decisions import Holdings, OpenDecision
@@ -81,7 +82,8 @@ def save_parts(
         held.name = held.name or stamp
         journal = journals.get(folder.resolve()) or Journal(next(iter(homes)))
         known = greatest([told, *(Told.read(each["told"]) for each in said)])
-        _make_room(homes, held, max(_common(said), default=(-1, ""))[0], later=journal.changed or known != told)
+        last, _ = _newest(said) or (-1, "")
+        _make_room(homes, held, last, later=journal.changed or known != told)
         journals[folder.resolve()] = journal
         journal.begin(told)
         public: dict[str, Any] = {
@@ -105,13 +107,13 @@ def load_parts(folder: Path, session: Session | None) -> tuple[Kept, dict[Path, 
     homes = {folder / role: _saves(folder / role) for role in (*roles, *([] if session else [_PULLER]))}
     journal = Journal(next(iter(homes)))
     said = _said(session, homes)
-    if not roles or not (common := _common(said)):
+    if not roles or not (common := _newest(said)):
         stand = ", ".join(f"{each['role']} has {_listed(each['saves'])}" for each in said)
         raise ConfigError(
             f"{folder} holds no bandit with a file for every party ({stand}): load a folder that `save` wrote, or put "
             "back what is missing"
         )
-    done, _ = max(common)
+    done, _ = common
     read = {home.name: saves[done] for home, saves in homes.items()}
     first = read[roles[0]]
     for role, one in read.items():
@@ -155,9 +157,9 @@ def _said(session: Session | None, homes: Mapping[Path, Mapping[int, Checkpoint]
     return [json.loads(text) for text in session.run(said_by_all(json.dumps(own[0]).encode()))]
 
 
-def _common(said: Sequence[Mapping[str, Any]]) -> set[tuple[int, str]]:
-    """Numbers and stamps of the saves that every home has."""
-    return set.intersection(*({tuple(save) for save in each["saves"]} for each in said))
+def _newest(said: Sequence[Mapping[str, Any]]) -> Save | None:
+    """Number and stamp of the last save that every home has."""
+    return newest([(done, stamp) for done, stamp in each["saves"]] for each in said)
 
 
 def _make_room(homes: Mapping[Path, Mapping[int, Checkpoint]], held: Holdings, last: int, *, later: bool) -> None:

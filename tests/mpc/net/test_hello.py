@@ -15,7 +15,9 @@ from mpc.net.hello import LIMIT, Hello, differences, digest_of, disagreement, ju
 
 
 def hello(node: int, to: int, **public: Any) -> Hello:
-    return Hello(1, node, to, "trial", f"{node:064x}", "", f"cert {node}", f"cert {to}", digest_of(public), public)
+    return Hello(
+        1, node, to, "trial", f"{node:064x}", "", f"cert {node}", f"cert {to}", digest_of(public), "", "", 0, public
+    )
 
 
 values = st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False, allow_infinity=False)

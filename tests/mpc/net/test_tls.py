@@ -309,7 +309,7 @@ def test_whoever_leaves_before_all_are_there_is_met_again(monkeypatch: pytest.Mo
     """The party that others call ends as soon as party 1 has met it, and is started again while party 1 waits."""
     members, listeners = session_of(2, ["customer"])
     first, both_met = threading.Event(), threading.Event()
-    real = tls._Door.answer
+    real = tls.Door.answer
 
     def answer(*given: Any, **named: Any) -> str:
         why = real(*given, **named)
@@ -320,7 +320,7 @@ def test_whoever_leaves_before_all_are_there_is_met_again(monkeypatch: pytest.Mo
             raise ConfigError("it ends early")
         return why
 
-    monkeypatch.setattr(tls._Door, "answer", answer)
+    monkeypatch.setattr(tls.Door, "answer", answer)
     address = listeners[0].getsockname()
 
     def party_1() -> Any:
@@ -370,7 +370,7 @@ def test_whoever_has_met_all_waits_while_others_still_meet(monkeypatch: pytest.M
 def test_a_client_that_is_started_twice_takes_its_own_place(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its first connection still stands, as after a power cut, when it calls again; party 1 comes after both."""
     members, listeners = session_of(2, ["customer"])
-    calls, twice, real = list[str](), threading.Event(), tls._Door.answer
+    calls, twice, real = list[str](), threading.Event(), tls.Door.answer
 
     def answer(*given: Any, **named: Any) -> str:
         calls.append(real(*given, **named))
@@ -378,7 +378,7 @@ def test_a_client_that_is_started_twice_takes_its_own_place(monkeypatch: pytest.
             twice.set()
         return calls[-1]
 
-    monkeypatch.setattr(tls._Door, "answer", answer)
+    monkeypatch.setattr(tls.Door, "answer", answer)
 
     def party_1() -> None:
         assert twice.wait(30)

@@ -11,12 +11,14 @@ import numpy as np
 import pytest
 
 from mpc.errors import ConfigError
-from protocols.run.call_desk import CallDesk, found
+from protocols.run.call_desk import Calls, found
+from protocols.run.line_desk import LineDesk
 
 
-def desk(**calls: Callable[..., Any]) -> CallDesk:
-    return CallDesk(
-        0, io.StringIO(), timeout=20.0, start=0, kept=None, keeps=None, notes=None, pipe=Path(), others=[], **calls
+def desk(**calls: Callable[..., Any]) -> LineDesk:
+    return LineDesk(
+        Calls(0, io.StringIO(), timeout=20.0, **calls), outside=lambda *_: True, timeout=20.0, start=0, kept=None,
+        keeps=None, notes=None, pipe=Path(), others=[],
     )  # fmt: skip
 
 

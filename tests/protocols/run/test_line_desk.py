@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import select
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,11 @@ import numpy as np
 import pytest
 
 from mpc.errors import ConfigError
-from protocols.run.line_desk import LineDesk
+from protocols.run.line_desk import LineDesk, Lines
+
+
+def came(descriptor: int, seconds: float) -> bool:
+    return bool(select.select([descriptor], [], [], seconds)[0])
 
 
 def desk(said: bytes, told: Any = None, *, timeout: float = 20.0, ended: bool = True, waiting: Any = None) -> LineDesk:
@@ -21,8 +26,8 @@ def desk(said: bytes, told: Any = None, *, timeout: float = 20.0, ended: bool = 
     if ended:
         os.close(out)
     return LineDesk(
-        heard, told or io.StringIO(), timeout=timeout, start=0, kept=None, keeps=None, notes=None, pipe=Path(),
-        others=[], waiting=waiting or (lambda _: None),
+        Lines(heard, told or io.StringIO(), timeout=timeout), outside=came, timeout=timeout, start=0, kept=None,
+        keeps=None, notes=None, pipe=Path(), others=[], waiting=waiting or (lambda _: None),
     )  # fmt: skip
 
 
@@ -61,7 +66,7 @@ def test_a_world_that_is_late_is_waited_for_and_then_named() -> None:
 
 def test_a_line_without_an_end_is_refused() -> None:
     sits = desk(b"", ended=False)
-    sits._raw = b"1" * (1 << 21)
+    sits._lines._raw = b"1" * (1 << 21)
     with pytest.raises(ConfigError, match="more than 1,048,576 bytes"):
         sits.hear((1, 1))
 

@@ -45,13 +45,13 @@ def bandit(parties: int) -> Bandit:
     )
 
 
-def session(folder: Path, parties: int = 2, *, named: bool = False, **changed: Any) -> Machines:
+def session(folder: Path, parties: int = 2, *, named: bool = False, dealer: bool = False, **changed: Any) -> Machines:
     """Owners with their features; named: rows have ids."""
     blocks = split(bandit(parties).world.contexts, parties)
     data = {party_name(party): block.reshape(STEPS, -1) for party, block in blocks.items()}
     options = {"steps": STEPS, "arms": ARMS, "dim": DIM, "eps": 0.2, **changed}
     ids = {role: [f"patient-{4711 + at}" for at in range(STEPS)] for role in data if named}
-    return Machines(folder, PPCB(), options, parties, data=data, ids=ids)
+    return Machines(folder, PPCB(), options, parties, data=data, ids=ids, dealer=dealer)
 
 
 def paying(parties: int) -> World:
@@ -135,7 +135,8 @@ def test_a_diagnosis_measures_every_link_and_leaves_the_run_to_come(tmp_path: Pa
     machines = session(tmp_path)
     machines.dealt()
     roles = list(machines.files)
-    given = [prepared(load(path), PPCB()) for path in machines.files.values()]
+    (machines.home("party 1") / "data.npy").unlink()
+    given = [prepared(load(path), PPCB(), links=True) for path in machines.files.values()]
     outcomes = side_by_side(*((lambda each=each: diagnosed(each)) for each in given))
     for role, outcome in zip(roles, outcomes):
         assert outcome.error is None, outcome.error

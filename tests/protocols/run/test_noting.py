@@ -85,7 +85,7 @@ def played(
             )
 
         try:
-            role_process.computing_party(program, task, keep.parent, node, source(), {}, joined)
+            role_process.computing_party(program, task, node, source(), {}, joined, lambda _: False)
         finally:
             ended.append(node)
             if len(ended) == 2:

@@ -1,0 +1,162 @@
+"""A role between machines that goes on: what it keeps, says that it keeps, and begins from; how it waits for the lost.
+
+A role that loses another goes back to where all meet, and so do those that hear of it.  Whoever is there again in time,
+in the same process or started anew with --resume, agrees with the others on the last checkpoint that all have, and all
+go on from there.  Nothing drawn before is drawn again: stores only move forward.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from mpc.client import ClientLink
+from mpc.errors import PeerLost, StoppedTogether, told_to_peers
+from mpc.net.transport import Transport
+
+from .checkpoint import Checkpoint, checkpoint_at, checkpoints, forget_beyond
+from .desk import State
+from .folder import SEEDS_KEY, other_owner
+from .notes import Notes, note_again
+from .program import Arrays, Fresh
+from .role_process import Task
+from .standing import Agreed, Standing, fresh_word
+from .tagged_file import prepare, read_kept, write_kept
+
+T = TypeVar("T")
+Say = Callable[[str], None]
+
+
+@dataclass
+class Kept:
+    """What a role keeps below `keep`.  home: the folder of its checkpoints; "" of one that keeps none.
+
+    anew: it begins a run; else it goes on with one.  spends: see `Standing`.
+    """
+
+    keep: Path
+    run: str
+    role: str
+    home: str
+    notes: Notes | None
+    anew: bool
+    spends: bool = False
+    again: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64), repr=False)
+    _last: tuple[int, Arrays] | None = field(default=None, repr=False)
+
+    def standing(self) -> Standing:
+        """What it says of itself."""
+        saves = tuple(self._saves()) if self.home else None
+        noted = None if self.notes is None else len(self.notes.words())
+        return Standing(self.role, saves, noted, self.anew, fresh_word(), self.spends)
+
+    def begin(self, agreed: Agreed, say: Say, unit: str) -> Arrays | None:
+        """Let go of what comes after the decision that all go on from; gives a client's state after it.
+
+        `again`: what a client had noted of decisions that are made again.
+        """
+        prepare(self.keep)
+        start, self._last = agreed.start, None
+        self.again = np.zeros(0, np.int64) if self.notes is None else self.notes.words()[start:]
+        if start or not self.anew:
+            say(f"all go on from {unit} {start:,}")
+        if self.notes is not None and (noted := len(self.again)):
+            note_again(self.keep, start, start + noted)
+            say(f"{noted:,} {unit}s from {start:,} on are made again: what was learned of them counts twice")
+            self.notes.cut(start)
+        self.anew = False
+        if not self.home:
+            return None
+        forget_beyond(self.keep / self.home, start)
+        return Checkpoint.load(checkpoint_at(self.keep / self.home, start)).arrays if start else None
+
+    def keeps(self, task: Task, decisions: int) -> Callable[[int, State], bool]:
+        """Of a client: keep its state where it is due, and have it ready for where the parties may stop."""
+
+        def keep(done: int, state: State) -> bool:
+            self._last = done, dict(state())
+            if task.due(done, decisions):
+                self._save(task, *self._last)
+            return False
+
+        return keep
+
+    def stopped(self, task: Task, done: int) -> None:
+        """The parties stop after this decision: a client keeps its state there too."""
+        if self.home and self._last is not None and self._last[0] == done:
+            self._save(task, *self._last)
+
+    def _save(self, task: Task, done: int, arrays: Arrays) -> None:
+        Checkpoint(done, task.signature(self.home), arrays).save(self.keep / self.home)
+
+    def _saves(self) -> list[tuple[int, str]]:
+        found = [(path, Checkpoint.load(path)) for path in checkpoints(self.keep / self.home)]
+        for path, each in found:
+            if (each.facts.get("role"), each.facts.get("run")) != (self.home, self.run):
+                raise other_owner(path, each, self.home, self.run)
+        return [(each.done, str(each.facts.get("attempt"))) for _, each in found]
+
+
+def beginning(task: Task, agreed: Agreed) -> Task:
+    """What a role is told once all have agreed."""
+    return replace(task, start=agreed.start, attempt=agreed.attempt)
+
+
+def until_over(
+    meet: Callable[[float], T], play: Callable[[T], Any], kept: Kept, *, first: float, back: float, say: Say
+) -> Any:  # fmt: skip
+    """Meet and play; whoever loses another meets all again, unless all had not agreed yet that they begin.
+
+    meet: in so many seconds.  first, back: how many, at the start and for one who was lost.
+    """
+    seconds = first
+    while True:
+        met = meet(seconds)
+        try:
+            return play(met)
+        except StoppedTogether:
+            raise
+        except PeerLost as lost:
+            if kept.anew:
+                raise
+            say(f"{lost}; all who are left wait up to {back:g} s for it to be started again with --resume")
+            seconds = back
+
+
+class Seeds:
+    """Coins that a role draws for itself, by name: one that goes on has those that it had."""
+
+    def __init__(self, keep: Path, fresh: Fresh, *, resume: bool) -> None:
+        self._path, self._fresh, self._drawn = keep / SEEDS_KEY, fresh, dict[str, bytes]()
+        if resume and self._path.exists():
+            had = json.loads(read_kept(self._path, cure="put it back, or begin anew"))
+            self._drawn = {name: bytes.fromhex(seed) for name, seed in had.items()}
+        self._kept = len(self._drawn)
+
+    def __call__(self, name: str) -> bytes:
+        """The one of this name."""
+        if name not in self._drawn:
+            self._drawn[name] = self._fresh(name)
+        return self._drawn[name]
+
+    def keep(self) -> None:
+        """They are on the disk when this returns."""
+        if len(self._drawn) > self._kept:
+            write_kept(self._path, json.dumps({name: seed.hex() for name, seed in self._drawn.items()}).encode())
+            self._kept = len(self._drawn)
+
+
+@contextmanager
+def left_with_a_word(link: Transport | ClientLink) -> Iterator[None]:
+    """Whoever fails tells the others first."""
+    try:
+        yield
+    except BaseException as error:
+        link.close(reason=told_to_peers(error))
+        raise

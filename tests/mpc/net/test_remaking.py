@@ -1,0 +1,256 @@
+"""Links that are cut are made again, and the rounds go on where they were, whatever the byte; strangers take none."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mpc.client import Receive, Send, serve
+from mpc.errors import PeerLost
+from mpc.net import mesh
+from mpc.net.frames import Kind, pack
+from mpc.net.links import Link
+from mpc.net.memory import Memory
+from mpc.net.remaking import meet_lasting
+from mpc.net.tls import Member, Tls, TlsClient
+from mpc.net.transport import Stamp
+from mpc.rounds import Input, Open, Reveal
+from mpc.session import Session
+from tests.parties.cutting import Wire
+from tests.parties.members import session_of
+from tests.parties.programs import seeded
+from tests.parties.threads import Outcome, side_by_side, values
+
+
+def wired(parties: int, cuts: Sequence[int], clients: Sequence[str] = ()) -> tuple[list[Member], list[Any], Wire]:
+    """A session whose last node reaches party 0 over a wire."""
+    members, listeners = session_of(parties, clients)
+    wire = Wire(listeners[0].getsockname(), cuts)
+    last = len(members) - 1
+    peers = {**members[last].peers, 0: replace(members[last].peers[0], address=wire.address)}
+    members[last] = replace(members[last], peers=peers)
+    return members, listeners, wire
+
+
+def over_lasting(
+    members: Sequence[Member], listeners: Sequence[socket.socket], program: Callable[[Session], Any],
+    clients: Sequence[Callable[[], Any]] = (), *, grace: float = 20.0, timeout: float = 20.0,
+    log: Callable[[str], None] = lambda _: None,
+) -> list[Outcome]:  # fmt: skip
+    names = members[0].names[len(listeners) :]
+
+    def party(node: int) -> Callable[[], Any]:
+        def run() -> Any:
+            met = meet_lasting(members[node], listeners[node], grace=grace, timeout=timeout, starting=20, log=log)
+            with seeded(Tls.over(members[node], met, timeout, log), roles=names) as session:
+                return program(session)
+
+        return run
+
+    def client(at: int, behave: Callable[[], Any]) -> Callable[[], Any]:
+        def run() -> Any:
+            member = members[len(listeners) + at]
+            met = meet_lasting(member, None, grace=grace, timeout=timeout, starting=20, log=log)
+            return serve(TlsClient.over(member, met, timeout, log), behave())
+
+        return run
+
+    return side_by_side(
+        *(party(node) for node in range(len(listeners))), *(client(at, each) for at, each in enumerate(clients))
+    )
+
+
+def sums(session: Session, sizes: Sequence[int]) -> list[int]:
+    """Rounds of words that say which round they are of, and from whom."""
+
+    def program() -> Any:
+        told = []
+        for at, size in enumerate(sizes):
+            own = np.array([[1000 * at + party + 1] * size for party in session.hosted], np.uint64)
+            told.append(int((yield Open(own)).sum()))
+        return told
+
+    return session.run(program())  # type: ignore[no-any-return]
+
+
+def alone(parties: int, sizes: Sequence[int]) -> list[int]:
+    return [size * sum(1000 * at + party + 1 for party in range(parties)) for at, size in enumerate(sizes)]
+
+
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(st.integers(0, 12_000), min_size=1, max_size=3),
+    st.lists(st.sampled_from([1, 30, 3000]), min_size=2, max_size=8),
+)
+def test_cut_at_any_byte_the_rounds_give_the_same(cuts: list[int], sizes: list[int]) -> None:
+    """Also in the middle of the handshake of a link that is being made again."""
+    members, listeners, wire = wired(2, cuts)
+
+    def program(session: Session) -> list[int]:
+        sums(session, [1])
+        wire.begins.set()
+        return sums(session, sizes)
+
+    outcomes = over_lasting(members, listeners, program)
+    wire.close()
+    assert values(outcomes) == [alone(2, sizes)] * 2
+
+
+def test_large_messages_go_on_and_little_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both ways at once; each is larger than what may be kept before the other says that it came."""
+    monkeypatch.setattr(mesh, "_KEPT", 1 << 12)
+    monkeypatch.setattr(mesh, "_TELL", 1 << 10)
+    most = [0]
+    real = Link.send
+
+    def send(link: Link, data: Any, flags: int = 0) -> int:
+        most[0] = max(most[0], link.kept)
+        return real(link, data, flags)
+
+    monkeypatch.setattr(Link, "send", send)
+    sizes = [1 << 15, 1, 1 << 15, 1 << 14]
+    members, listeners, wire = wired(3, [200_000, 100_000])
+
+    def program(session: Session) -> list[int]:
+        wire.begins.set()
+        return sums(session, sizes)
+
+    outcomes = over_lasting(members, listeners, program)
+    wire.close()
+    assert values(outcomes) == [alone(3, sizes)] * 3
+    assert wire.made >= 2, "it was cut"
+    assert most[0] < 2 * (8 << 15) + (1 << 14)
+
+
+def test_a_client_that_only_sends_and_one_that_only_hears_are_let_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mesh, "_KEPT", 1 << 10)
+    monkeypatch.setattr(mesh, "_TELL", 1 << 9)
+
+    def asked(session: Session) -> None:
+        wire.begins.set()
+
+        def program() -> Any:
+            for _ in range(20):
+                x = yield Input("customer", (20,), 20)
+                yield Reveal(x, to="customer", what="it", why="it asked")
+            for _ in range(20):
+                yield Reveal(x, to="customer", what="it", why="it asked")
+
+        session.run(program())
+
+    def customer() -> Any:
+        told = []
+        for at in range(20):
+            yield Send([float(at)] * 20, 20)
+            told.append((yield Receive((20,), 20))[0])
+        for _ in range(20):
+            told.append((yield Receive((20,), 20))[0])  # noqa: PERF401  a comprehension cannot yield
+        return told
+
+    members, listeners, wire = wired(2, [6000, 9000], ["customer"])
+    *_, told = values(over_lasting(members, listeners, asked, [customer]))
+    wire.close()
+    assert [float(each) for each in told] == [*map(float, range(20)), *[19.0] * 20] and wire.made >= 2
+
+
+def test_a_link_that_stays_cut_is_given_up_after_the_grace() -> None:
+    members, listeners, wire = wired(2, [])
+    said: list[str] = []
+
+    def program(session: Session) -> None:
+        sums(session, [1])
+        if session.hosted == (0,):
+            wire.closed.set()
+            wire.cut()
+        sums(session, [1, 1])
+
+    outcomes = over_lasting(members, listeners, program, grace=0.5, log=said.append)
+    wire.close()
+    for node, outcome in enumerate(outcomes):
+        assert isinstance(outcome.error, PeerLost) and outcome.error.peer == 1 - node
+        text = f"the link to party {1 - node} was cut, and not made again within 0.5 s"
+        assert text in str(outcome.error) or "closed its connection" in str(outcome.error), outcome
+    assert any("is cut: waiting up to 0.5 s" in line for line in said)
+
+
+def test_a_peer_that_was_started_anew_goes_on_with_no_link() -> None:
+    """Its hello is as at a first meeting: the others hear at once that it began anew, without waiting out the grace."""
+    members, listeners = session_of(2)
+    met = threading.Event()
+
+    def party_0() -> None:
+        links = meet_lasting(members[0], listeners[0], grace=30.0, starting=20)
+        with seeded(Tls.over(members[0], links, 30.0)) as session:
+            met.set()
+            sums(session, [1, 1])
+
+    def party_1() -> None:
+        links = meet_lasting(members[1], listeners[1], grace=30.0, starting=20)
+        session = seeded(Tls.over(members[1], links, 30.0))
+        assert met.wait(20)
+        for sock in links.values():
+            sock._leaving = True  # type: ignore[attr-defined]
+            sock.close()
+        del session
+        again = replace(members[1], session=members[1].session)
+        with pytest.raises(PeerLost):
+            meet_lasting(again, socket.create_server(("127.0.0.1", 0)), grace=30.0, starting=1.5)
+
+    first, second = side_by_side(party_0, party_1)
+    assert second.error is None, second.error
+    assert isinstance(first.error, PeerLost) and "party 1 was started again" in str(first.error), first.error
+
+
+@pytest.mark.parametrize("changed", [{"life": "0" * 16}, {"knows": "0" * 16}, {"received": 1 << 40}])
+def test_nobody_takes_a_link_over(changed: dict[str, Any]) -> None:
+    """Not even who has the peer's key: without the names of both ends, or beyond what was sent, it gets nothing."""
+    members, listeners = session_of(2)
+    address, tried = listeners[0].getsockname(), threading.Event()
+    said: list[str] = []
+
+    def party_0() -> Any:
+        links = meet_lasting(members[0], listeners[0], grace=5.0, starting=20, log=said.append)
+        with seeded(Tls.over(members[0], links, 20.0)) as session:
+            first = sums(session, [1])
+            assert tried.wait(20)
+            return [*first, *sums(session, [1])]
+
+    def party_1() -> Any:
+        links: Any = meet_lasting(members[1], listeners[1], grace=5.0, starting=20)
+        with seeded(Tls.over(members[1], links, 20.0)) as session:
+            first = sums(session, [1])
+            own = members[1].hello(0, life="1" * 16, knows=links[0].theirs, received=0)
+            context = members[1].context([0], ssl.PROTOCOL_TLS_CLIENT)
+            with context.wrap_socket(socket.create_connection(address)) as sock:
+                words = replace(own, **changed).pack()
+                sock.settimeout(20)
+                sock.sendall(pack(Kind.HELLO, 1, Stamp(0, bytes(8), "joining"), len(words)) + words)
+                heard = sock.recv(6)
+            tried.set()
+            assert heard[4:5] in (b"", bytes([Kind.ABORT])), heard
+            return [*first, *sums(session, [1])]
+
+    assert values(side_by_side(party_0, party_1)) == [[3, 3]] * 2
+    assert any("goes on with a link of before" in line for line in said), said
+
+
+def test_it_costs_the_same_as_a_mesh_that_is_not_made_again() -> None:
+    members, listeners = session_of(2)
+
+    def counted(session: Session) -> Any:
+        sums(session, [1, 3000])
+        return session.meter.total.rounds, session.meter.total.sent_bytes, session.meter.total.frame_bytes
+
+    told = values(over_lasting(members, listeners, counted))
+    with seeded(Memory(2)) as session:
+        sums(session, [1, 3000])
+        assert {each[:2] for each in told} == {(session.meter.total.rounds, session.meter.total.sent_bytes)}

@@ -1,0 +1,73 @@
+"""A wire between two nodes that carries bytes, and is cut after as many as a test says."""
+
+from __future__ import annotations
+
+import contextlib
+import select
+import socket
+import struct
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+
+class Wire:
+    """Forwards connections to an address.  cuts: of each connection in turn, after how many bytes it is cut, both ways
+    counted from when the test `begins`; of those behind them, never.  closed: nobody is let through.
+    """
+
+    def __init__(self, to: Any, cuts: Sequence[int] = ()) -> None:
+        self._to, self._cuts = to, list(cuts)
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.address = self._listener.getsockname()
+        self.made = 0
+        self.begins, self.closed = threading.Event(), threading.Event()
+        self._open: list[socket.socket] = []
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                outer, _ = self._listener.accept()
+            except OSError:
+                return
+            if self.closed.is_set():
+                outer.close()
+                continue
+            self.made += 1
+            left = self._cuts.pop(0) if self._cuts else None
+            threading.Thread(target=self._carry, args=(outer, left), daemon=True).start()
+
+    def _carry(self, outer: socket.socket, left: int | None) -> None:
+        with contextlib.suppress(OSError), outer, socket.create_connection(self._to) as inner:
+            self._open += [outer, inner]
+            other = {outer: inner, inner: outer}
+            while left is None or left > 0:
+                for sock in select.select([outer, inner], [], [])[0]:
+                    more = sock.recv(1 << 16 if left is None else min(1 << 16, left))
+                    if not more:
+                        left = 0
+                        break
+                    other[sock].sendall(more)
+                    left = left - len(more) if left is not None and self.begins.is_set() else left
+                    if left is not None and left <= 0:
+                        break
+            for sock in other:
+                reset(sock)
+
+    def cut(self) -> None:
+        """All connections, now."""
+        for sock in self._open:
+            with contextlib.suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+        self._open.clear()
+
+    def close(self) -> None:
+        """No more connections."""
+        self._listener.close()
+
+
+def reset(sock: socket.socket) -> None:
+    """What is under way is lost."""
+    with contextlib.suppress(OSError):
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

@@ -1,0 +1,127 @@
+"""A role between machines that dies is started again alone, while the others wait; all go on from one checkpoint."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mpc.net.tls import Tls
+from offline import TrustedDealer
+from protocols.ppcb.player import Owners
+from protocols.ppcb.program import PAYER, PULLER
+from protocols.run.stopping import Stopped
+
+from ..machines import Machines, good
+from .test_members import STEPS, paying, session
+
+
+class Killed(BaseException):
+    """As by kill -9: nobody says goodbye."""
+
+
+def cut(transport: Tls) -> None:
+    """What the kernel does to the connections of a process that is gone."""
+    for link in transport._peers.values():
+        link.close()
+    transport._closed = True
+
+
+def more_material(folder: Path) -> Machines:
+    """Twice as many steps as the run has: what is drawn once is gone."""
+    machines = session(folder)
+    machines.dealt(2 * STEPS)
+    return machines
+
+
+def dying(machines: Machines, monkeypatch: pytest.MonkeyPatch, role: str = "party 1") -> dict[str, Callable[[], Any]]:
+    """A party that is killed in its eighth decision, and started again."""
+    turn, died = Owners.turn, threading.Event()
+
+    def dies(player: Any) -> None:
+        if player.done == 7 and threading.current_thread().name == "to die" and not died.is_set():
+            died.set()
+            cut(player.session.transport)
+            raise Killed
+        turn(player)
+
+    monkeypatch.setattr(Owners, "turn", dies)
+
+    def party() -> None:
+        threading.current_thread().name = "to die"
+        with pytest.raises(Killed):
+            machines.playing(role, heard=0)()
+        machines.playing(role, heard=0, resume=True)()
+
+    return {role: party}
+
+
+@pytest.mark.parametrize("role", ["party 0", "party 1"])
+def test_with_a_dealer_the_arms_are_those_of_an_undisturbed_run(
+    role: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The dealer has the same coins in every attempt, and fresh masks; the world is asked once for each decision."""
+    learned, asked, drawn = list[Any](), list[int](), list[bytes]()
+    coins = {"dealer": lambda _: bytes(range(32))}
+    real = TrustedDealer.__init__
+
+    def noted(dealer: TrustedDealer, *given: Any, **named: Any) -> None:
+        real(dealer, *given, **named)
+        drawn.extend(dealer.keys)
+
+    monkeypatch.setattr(TrustedDealer, "__init__", noted)
+
+    def world(said: dict[str, Any]) -> dict[str, Any] | None:
+        asked.append(said["decision"])
+        return paying(2)(said)
+
+    for name in ("undisturbed", "disturbed"):
+        asked.clear()
+        machines = session(tmp_path / name, dealer=True)
+        instead = dying(machines, monkeypatch, role) if name == "disturbed" else {}
+        good(machines.play(fresh=coins, worlds=[(PULLER, PAYER, world)], instead=instead))
+        learned.append(machines.result(PULLER)["learned"])
+        assert asked == list(range(STEPS))
+    assert learned[0] == learned[1]
+    assert len(set(drawn)) == len(drawn) >= 6, "no attempt has another's keys"
+
+
+def test_a_party_that_dies_comes_back_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    machines = more_material(tmp_path)
+    instead = dying(machines, monkeypatch)
+    good(machines.play(worlds=[(PULLER, PAYER, paying(2))], instead=instead))
+    assert len(machines.result(PULLER)["learned"]) == STEPS
+    assert [machines.result(f"party {p}")["decisions"] for p in range(2)] == [STEPS] * 2
+    again = json.loads((tmp_path / PULLER / "out/checkpoints/again.json").read_bytes().split(b"\n")[0])
+    assert again == [[5, 7]], "the puller had learned two arms behind the checkpoint"
+
+
+def test_a_wish_to_stop_is_heard_by_all_in_one_round(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    machines, asked, turn = more_material(tmp_path), threading.Event(), Owners.turn
+
+    def asks(player: Any) -> None:
+        if player.done == 7:
+            asked.set()
+        turn(player)
+
+    monkeypatch.setattr(Owners, "turn", asks)
+
+    @contextlib.contextmanager
+    def wish() -> Iterator[Callable[[], bool]]:
+        yield asked.is_set
+
+    worlds, wishes = [(PULLER, PAYER, paying(2))], machines.playing("party 1", heard=0, asked=wish)
+    stopped = [outcome.error for outcome in machines.play(worlds=worlds, instead={"party 1": wishes})]
+    assert all(isinstance(error, Stopped) for error in stopped), stopped
+    (done,) = {error.done for error in stopped}  # type: ignore[union-attr]
+    assert done in (7, 8)
+    monkeypatch.undo()
+    good(machines.play(worlds=worlds, resume=True))
+    assert len(machines.result(PULLER)["learned"]) == STEPS
+    assert not (tmp_path / PULLER / "out/checkpoints/again.json").exists(), "nothing was made twice"
+    assert [machines.result(f"party {p}")["rounds_per_step"] for p in range(2)] == [12.0] * 2
