@@ -107,6 +107,7 @@ class GlooClient(_Links):
     def __init__(self, *, clients: int, timeout: float = DEFAULT_TIMEOUT, names: Sequence[str] = ()) -> None:
         node, world = _start(None, -1, -1, timeout)
         super().__init__(node, world - clients, timeout, names)
+        self._unheard: list[tuple[int, Stamp, Any, torch.Tensor]] = []
 
     def send(self, payloads: np.ndarray, what: str) -> None:
         """Row p to party p."""
@@ -118,14 +119,32 @@ class GlooClient(_Links):
         return np.stack([self._receive(party, what, count) for party in range(self.parties)])
 
     def say_noted(self, done: int) -> None:
-        """To all parties."""
-        stamp, until = noted_stamp(done), time.monotonic() + self._timeout
+        """To all parties, which listen when the decision is over: another client may have to hear of it before that."""
+        self._hear_out()
+        stamp = noted_stamp(done)
         for party in range(self.parties):
-            self._wait(party, stamp, dist.isend, _tensor(pack(Kind.NOTED, self.node, stamp, 0)), until)
+            word = _tensor(pack(Kind.NOTED, self.node, stamp, 0))
+            try:
+                self._unheard.append((party, stamp, dist.isend(word, party), word))
+            except RuntimeError as error:
+                raise self._gone(party, str(error), stamp) from error
+
+    def _hear_out(self) -> None:
+        """Until what was said of notes was heard."""
+        until, unheard, self._unheard = time.monotonic() + self._timeout, self._unheard, []
+        for party, stamp, sent, _ in unheard:
+            try:
+                sent.wait(_left(until))
+            except RuntimeError as error:
+                raise self._gone(party, str(error), stamp) from error
 
     def close(self, reason: Told | None = None) -> None:
         """Leave; a party that still waits finds the connection closed."""
-        _destroy()
+        try:
+            if reason is None:
+                self._hear_out()
+        finally:
+            _destroy()
 
 
 class Gloo(_Links):

@@ -62,7 +62,8 @@ def operations(size: Size) -> Rows:
     if not plain:
         raise ConfigError("scripts/plain_torch.py could not run: draw Table 1 in a clone of the repository")
     found = time_in_processes(paper_cases(_ARMS), _PARTIES, "tcp", repeats, "--paper", str(_ARMS))
-    peers = crypten.measure(_PARTIES, min(repeats, 9)) if crypten.there() and not size.quick else {}
+    wanted = crypten.there() and not size.quick
+    peers = crypten.measure(_PARTIES, min(repeats, 9), only=list(_PEER.values())) if wanted else {}
     rows: Rows = []
     for op, (rounds, slower) in PAPER.items():
         for ours in (row for row in found if row.op in (op, f"{op}-published")):
@@ -72,6 +73,7 @@ def operations(size: Size) -> Rows:
                 "microseconds": round(ours.microseconds, 2), "plain_microseconds": round(plain[op], 3),
                 "times_slower": round(ours.microseconds / plain[op], 1), "paper_rounds": rounds,
                 "paper_times_slower": slower, "crypten_rounds": peer.get("rounds"),
+                "crypten_microseconds": peer.get("microseconds"),
                 "crypten_times_slower": round(peer["microseconds"] / plain[op], 1) if peer else None,
             })  # fmt: skip
     return rows

@@ -36,8 +36,7 @@ class Owners:
     def turn(self) -> None:
         """Decide on the next contexts, and learn from what is paid."""
         self._check_length()
-        blocks = {owner: features[self.done] for owner, features in self._features.items()}
-        x = share_contexts(self.session, blocks, self.settings)
+        x = self.contexts()
         if isinstance(self.held, PublishedState):
             self.session.run(step_published(self.session, self.held, x, self.settings))
         else:
@@ -45,6 +44,11 @@ class Owners:
         self.done += 1
         if self.settings.refresh and self.done % self.settings.refresh == 0:
             self.refresh()
+
+    def contexts(self) -> Share:
+        """[x] of the decision that is due, (R, B, dim), from the owners' own features."""
+        blocks = {owner: features[self.done] for owner, features in self._features.items()}
+        return share_contexts(self.session, blocks, self.settings)
 
     def finish(self) -> None:
         """Nothing follows the last decision: the state is what was learned."""

@@ -13,11 +13,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from mpc.interop.crypten import crypten_python
+from mpc.interop.crypten import crypten_python, load
 from mpc.interop.crypten import join as join_crypten
 from mpc.launch import join, launch, own_command, party_main
 from mpc.ledger import EVERYONE, Ledger
-from mpc.net.transport import DEFAULT_TIMEOUT
 from mpc.scratch import scratch_folder
 
 from .launch import write_private
@@ -26,6 +25,7 @@ from .role_process import own_inputs
 
 _ROOT = Path(__file__).resolve().parents[2]
 _GIVEN = "given.json"
+_TIMEOUT = 300.0  # seconds of a silent peer, which may still import CrypTen on a busy machine
 Said = Mapping[str, Any]
 Play = Callable[[ModuleType, Said, Arrays], Iterable[Said]]
 """A party's part: CrypTen, what all parties know, what this one alone has; gives what it says, as it comes."""
@@ -33,7 +33,7 @@ Play = Callable[[ModuleType, Said, Arrays], Iterable[Said]]
 
 def play_on_crypten(
     module: str, parties: int, given: Said, *, private: Mapping[int, Arrays] | None = None, limit: float | None = None,
-    timeout: float = DEFAULT_TIMEOUT, heard: Callable[[Said], None] = lambda _: None,
+    heard: Callable[[Said], None] = lambda _: None,
 ) -> list[list[Said]]:  # fmt: skip
     """All that each party said, in order.
 
@@ -54,7 +54,7 @@ def play_on_crypten(
             write_private(private_path(folder, home_of(party)), own)
         launch(
             [python, *own_command(module, str(folder))[1:]], parties, transport="gloo", output=hear, limit=limit,
-            timeout=timeout, environment={"PYTHONPATH": os.pathsep.join(paths)},
+            timeout=_TIMEOUT, environment={"PYTHONPATH": os.pathsep.join(paths)},
         )  # fmt: skip
     return list(said.values())
 
@@ -63,6 +63,7 @@ def crypten_party(play: Play) -> None:
     """The life of one party's process."""
 
     def main() -> None:
+        load()  # takes seconds, in which nobody waits for anybody
         folder, transport = Path(sys.argv[1]), join()
         crypten = join_crypten(transport)
         own = own_inputs(folder, home_of(transport.hosted[0]))

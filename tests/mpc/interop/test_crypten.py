@@ -16,7 +16,9 @@ from tests.parties.processes import Launched
 
 @pytest.mark.parametrize("parties", [2, 3])
 def test_a_tensor_is_a_share_and_back_to_its_last_bit(parties: int) -> None:
-    launched = Launched([crypten_python(), "-m", "tests.parties.on_crypten"], parties, transport="gloo")
+    launched = Launched(
+        [crypten_python(), "-m", "tests.parties.on_crypten"], parties, transport="gloo", timeout=280, limit=300
+    )
     assert launched.error is None
     told = [launched.outcome(f"party {party}") for party in range(parties)]
     for said in told:
