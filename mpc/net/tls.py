@@ -42,6 +42,7 @@ KEEP_ALIVE = 60  # seconds, well below the four minutes after which routers forg
 _PROBE, _PROBES = 15, 4
 _REFUSED = 1000  # lines; of more that are refused nothing is said
 _QUEUE = 64  # callers that the kernel keeps
+_RECORD = 1 << 14  # bytes that are encrypted together
 
 Log = Callable[[str], None]
 Links = frozenset[tuple[int, int]]
@@ -152,11 +153,14 @@ class TlsSocket(ssl.SSLSocket):
     """
 
     def send(self, data: Any, flags: int = 0) -> int:
-        """As much as the kernel takes; what it did not take must be the beginning of what is sent next."""
+        """As much as the kernel takes; what it did not take must be the beginning of what is sent next.
+
+        A record at a time: of several at once, some may have arrived when none is said to be sent.
+        """
         view, done = memoryview(data), 0
         try:
             while done < len(view):
-                done += super().send(view[done:])
+                done += super().send(view[done : done + _RECORD])
         except (ssl.SSLWantWriteError, ssl.SSLWantReadError):
             if not done:
                 raise BlockingIOError from None
@@ -197,7 +201,7 @@ def _unread(sock: socket.socket) -> bool:
 class Tls(PartyMesh):
     """A computing party's end."""
 
-    small = 1 << 14  # one record, which the smallest of buffers takes
+    small = _RECORD  # which the smallest of buffers takes
 
     @classmethod
     def join(
@@ -280,7 +284,6 @@ def meet_some(
 
 def through(door: Door, listener: socket.socket | None, seconds: float) -> dict[int, socket.socket]:
     """Meet through a door, which knows whom it let in, and who is missing."""
-    door.member.check()
     check_timeout(seconds)
     deadline = time.monotonic() + seconds
     to = {other: partial(door.call, other, deadline) for other in door.member.called}
@@ -302,6 +305,7 @@ class Door:
     """
 
     def __init__(self, member: Member, seconds: float, log: Log, *, some: bool = False, life: str = "") -> None:
+        member.check()
         self.over, self.some, self._until = False, some, time.monotonic() + seconds
         self.member, self.life, self.lives = member, life or secrets.token_hex(8), dict[int, str]()
         self._member, self._seconds, self._log = member, seconds, log

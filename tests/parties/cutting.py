@@ -45,9 +45,8 @@ class Wire:
             while left is None or left > 0:
                 for sock in select.select([outer, inner], [], [])[0]:
                     more = sock.recv(1 << 16 if left is None else min(1 << 16, left))
-                    if not more:
-                        left = 0
-                        break
+                    if not more:  # who leaves by itself loses nothing
+                        return
                     other[sock].sendall(more)
                     left = left - len(more) if left is not None and self.begins.is_set() else left
                     if left is not None and left <= 0:

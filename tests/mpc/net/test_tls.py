@@ -447,6 +447,24 @@ def test_only_records_of_tls_travel_and_shares_do_not() -> None:
         assert b"MBnd" not in raw and b"tests" not in raw
 
 
+def test_what_is_sent_in_front_of_a_cut_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each record is handed on by itself: the library tells nothing of those that went out before one that failed."""
+    given: list[int] = []
+
+    def send(_: ssl.SSLSocket, data: memoryview) -> int:
+        given.append(len(data))
+        if len(given) > 2:
+            raise ssl.SSLEOFError("cut")
+        return len(data)
+
+    monkeypatch.setattr(ssl.SSLSocket, "send", send)
+    sock = TlsSocket.__new__(TlsSocket)
+    assert sock.send(bytes(100_000)) == 2 << 14
+    assert given == [1 << 14] * 3
+    with pytest.raises(ssl.SSLEOFError):
+        sock.send(bytes(1))
+
+
 def test_a_connection_of_tls_does_as_a_plain_one_where_nothing_is_there() -> None:
     members, listeners = session_of(2)
     both = threading.Barrier(2, timeout=30)
