@@ -28,7 +28,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bandits.data import load_digits
 from bandits.environments import Environment, right_or_wrong, unit_rows
 from bandits.linucb import LinUCB
 from bandits.play import play
@@ -79,6 +78,8 @@ class Digits(NamedTuple):
 
 
 def digits() -> Digits:
+    from sklearn.datasets import load_digits
+
     data = load_digits()
     order = np.random.default_rng(0).permutation(len(data.target))
     images, labels = data.data[order] / data.data.max(), data.target[order]

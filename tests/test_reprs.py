@@ -26,8 +26,10 @@ PUBLIC = {
     # which slot goes where, the same for all
     "Placing.to", "Placing.source",
     # what a caller asked for
-    "Prediction.arm", "Prediction.decision_id", "Propensity.low", "Propensity.high", "Run.arms",
-    "Run.rewards", "Run.twin_arms", "Run.twin_rewards", "Beside.arms", "Beside.ends",
+    "Prediction.decision_id", "Propensity.low", "Propensity.high", "Run.arms",
+    "Run.rewards", "Run.twin_arms", "Run.twin_rewards", "Beside.arms", "Beside.ends", "Beside.rewards",
+    # estimates that all were told
+    "Judged.values", "Judged.variances",
 }  # fmt: skip
 
 

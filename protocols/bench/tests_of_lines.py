@@ -79,6 +79,7 @@ def collected(tree: Path, folder: Path, said: str) -> TestsOfLines:
     What is run while a test is made ready counts for all tests of its file: they share what is made.
     """
     from coverage import CoverageData
+    from coverage.exceptions import DataError
 
     seconds = defaultdict[str, float](float)
     for took, test in _TOOK.findall(said):
@@ -89,7 +90,10 @@ def collected(tree: Path, folder: Path, said: str) -> TestsOfLines:
     lines: dict[str, dict[int, set[str]]] = {}
     for file in sorted(folder.glob("lines.*")):
         data = CoverageData(str(file))
-        data.read()
+        try:
+            data.read()
+        except DataError:  # its process was killed while it wrote
+            continue
         for module in data.measured_files():
             if not (module.endswith(".py") and Path(module).exists()):  # a page's examples; what a test made
                 continue

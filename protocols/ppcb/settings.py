@@ -20,7 +20,7 @@ _MOST_ARMS_PUBLISHED = 300
 _PUBLISHED_RECIPROCAL = 256.0
 _NEWTON_PUBLISHED = 7
 _BATCH_SPREAD = 1024.0  # of a batch's eigenvalues, at 20 fraction bits: it makes a unit of 2^-24 one of 2^-14
-_MOST_SPARE = 14  # bits of the reciprocal's lines that may be left out: it is off by 2^(spare / 2) units of x then
+_MOST_SPARE = 9  # bits of the reciprocal's lines that may be left out: it is off by 2^(spare / 2) units of x then
 _SLACK = 2.0**-7  # how far rounding may carry 1 + x'u below 1 or above its bound
 
 

@@ -22,6 +22,7 @@ from protocols.linucb_ds.mpc.clients import customer as linucb_customer
 from protocols.linucb_ds.mpc.clients import owner
 from protocols.linucb_ds.mpc.settings import Settings as LinUCBSettings
 from protocols.ppcb.clients import payer, puller
+from protocols.ppcb.library.on_shares import Declared, logging_puller
 from protocols.ppcb.library.rounds import Hear, Say, payer_client, puller_client
 from protocols.run.desk import MemoryDesk, World
 from protocols.samba.mpc.clients import customer as samba_customer
@@ -99,6 +100,11 @@ def helba_library_user() -> ClientProgram:
     return bandit._user()
 
 
+def log_puller(pulled: Any, given: Any) -> ClientProgram:
+    """Whose log holds a propensity that it must not have, or no number at all."""
+    return logging_puller([(pulled, given)], 2, Declared(rows=1, floor=0.1))
+
+
 def long_theta() -> ClientProgram:
     settings = LinUCBSettings.of(normal(3, 4), 10)
     return owner(np.array([float(SECRET), 0.0, 0.0]), settings)
@@ -135,6 +141,9 @@ CLIENTS: dict[str, list[Callable[[], ClientProgram]]] = {
     "protocols/ppcb/library/rounds.py:payer_client": [
         lambda: payer_client([[SECRET]]), lambda: payer_client([[np.nan]]), lambda: payer_client([Shy()]),
         lambda: payer_client(map(fails, [0])),
+    ],
+    "protocols/ppcb/library/on_shares.py:logging_puller": [
+        lambda: log_puller(np.array([0]), np.array([1.0 / SECRET])), lambda: log_puller(np.array([0]), np.array([np.nan])),
     ],
     "protocols/helba/clients.py:user": [lambda paid=paid: helba_user(paid) for paid in (0.0, SECRET, np.nan)],
     "protocols/helba/library.py:_user": [helba_library_user],

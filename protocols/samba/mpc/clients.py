@@ -54,6 +54,7 @@ class Host:
     @classmethod
     def of(cls, settings: Settings, block: range, own: Mapping[str, np.ndarray], desk: Desk | None = None) -> Host:
         """Owners of what their process alone has: `inputs`, whose arms are simulated, or `recorded`."""
+        own = dict(own)  # a file that it comes from may be closed by the time an arm is pulled
 
         def made_up(arm: int, t: int) -> int:
             return reward(own[REWARDS].tobytes(), float(own[MEANS][arm - block.start]), arm, t)

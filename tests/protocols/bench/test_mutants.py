@@ -127,6 +127,7 @@ def test_processes_and_what_makes_a_test_ready_are_recorded(project: Path, tmp_p
         "    exec(compile('\\n\\ndef shown(): pass\\nshown()', 'page.md', 'exec'))\n"
     )
     (project / "page.md").write_text("It's a page with an example.\n")
+    (tmp_path / "killed").write_bytes(b"SQLite format 3\x00" + bytes(200))
     lines = tmp_path / "lines.json"
     assert list(campaign(project, [], lines=lines)) == []
     record = TestsOfLines.read(lines)

@@ -178,6 +178,7 @@ def stopped_launch(
     """A launch in which the parties die in the middle: checkpoints are at 5 and 10."""
     with monkeypatch.context() as patch:
         patch.setenv("PYTHONPATH", with_parties_that("os._exit(9)", scratch))
+        patch.setenv("MASKED_NURSERY", "no")  # a start of Python for each role
         with pytest.raises(ConfigError, match=r"exit code 9.*all roles kept pull 10: --resume goes on"):
             launched(problem, settings, keep=keep, scratch=scratch, **how)
     return max(int(path.stem.split("-")[1]) for path in checkpoints(keep.folder / "party-1"))
@@ -280,7 +281,7 @@ def test_ctrl_c_keeps_what_a_launch_reached(times: int, tmp_path: Path, capsys: 
     slow = with_parties_that("time.sleep(0.3)" if times == 1 else "time.sleep(60)", tmp_path, ">= 12")
     process = subprocess.Popen(
         [sys.executable, "-m", "protocols", *given], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        env={**os.environ, "PYTHONPATH": slow},
+        env={**os.environ, "PYTHONPATH": slow, "MASKED_NURSERY": "no"},
     )  # fmt: skip
     deadline = time.monotonic() + LIMIT
     while len(list((tmp_path / "out").rglob("checkpoint-000000010.npz"))) < 2:
