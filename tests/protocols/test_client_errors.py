@@ -143,7 +143,8 @@ CLIENTS: dict[str, list[Callable[[], ClientProgram]]] = {
         lambda: payer_client(map(fails, [0])),
     ],
     "protocols/ppcb/library/on_shares.py:logging_puller": [
-        lambda: log_puller(np.array([0]), np.array([1.0 / SECRET])), lambda: log_puller(np.array([0]), np.array([np.nan])),
+        lambda: log_puller(np.array([0]), np.array([1.0 / SECRET])),
+        lambda: log_puller(np.array([0]), np.array([np.nan])),
     ],
     "protocols/helba/clients.py:user": [lambda paid=paid: helba_user(paid) for paid in (0.0, SECRET, np.nan)],
     "protocols/helba/library.py:_user": [helba_library_user],
