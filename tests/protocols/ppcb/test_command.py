@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bandits import data
 from bandits.environments import Environment, synthetic_linear
 from bandits.privacy import eta_per_step
 from protocols.ppcb import command as contextual
-from protocols.ppcb import report
+from protocols.ppcb import data_options, report
 from protocols.ppcb.run import Run
 from protocols.ppcb.settings import Settings
 from protocols.run.checkpoint import checkpoints
@@ -125,7 +124,7 @@ def test_a_mistake_is_one_line_with_its_cure(options: str, words: str, here: Pat
     ],
 )
 def test_a_mistake_about_digits_is_one_line_with_its_cure(options: str, words: str, capsys: Output) -> None:
-    data.load("digits", arms=10)  # scikit-learn is loaded: where that takes long, a line says so
+    data_options.load("digits", arms=10)  # scikit-learn is loaded: where that takes long, a line says so
     refused(masked(capsys, "run", "ppcb", *SMALL, "--steps", "10", "--json", *options.split()), words)
 
 
@@ -219,7 +218,7 @@ def test_a_data_set_that_takes_long_to_load_is_named(
     how = ("run", "ppcb", *SMALL, "--steps", "10", "--json")
     assert "loading" not in masked(capsys, *how)[2]
     monkeypatch.setattr(contextual, "_LONG", 0.05)
-    monkeypatch.setattr(data, "load", slow)
+    monkeypatch.setattr(data_options, "load", slow)
     assert masked(capsys, *how, "--data", "digits")[2].startswith("loading digits: ")
 
 
