@@ -70,12 +70,13 @@ def unseal(sealed: Path, own: Certificate, key_file: Path, dealer: Certificate, 
     if os.path.lexists(home):
         raise ConfigError(f"{home} exists: material is never written over; name another folder")
     fresh = home.with_name(f"{home.name}.new")
+    if os.path.lexists(fresh):
+        raise ConfigError(f"{fresh} exists, where the store is put together: delete it if an opening that died left it")
     try:
         with sealed.open("rb") as file:
             raw, files = _header(file, sealed, own, dealer)
             point = ec.EllipticCurvePublicKey.from_encoded_point(_CURVE, bytes.fromhex(json.loads(raw)["key"]))
             cipher = _cipher(_private(key_file).exchange(ec.ECDH(), point), raw)
-            shutil.rmtree(fresh, ignore_errors=True)
             fresh.mkdir(mode=0o700, parents=True)
             _spread(_opened(file, cipher, sealed, sum(size for _, size in files)), files, fresh)
         fresh.rename(home)

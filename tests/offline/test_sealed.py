@@ -59,6 +59,15 @@ def test_nobody_else_opens_it_and_nobody_else_made_it(tmp_path: Path) -> None:
     assert not (tmp_path / "mine").exists() and not (tmp_path / "mine.new").exists()
 
 
+def test_a_folder_of_somebody_elses_is_not_taken(tmp_path: Path) -> None:
+    file, other = sealed_for(tmp_path, dealt(tmp_path)), tmp_path / "mine.new" / "kept"
+    other.parent.mkdir()
+    other.write_text("mine")
+    with pytest.raises(ConfigError, match=r"mine.new exists, .*: delete it if"):
+        opened(file, tmp_path / "mine")
+    assert other.read_text() == "mine" and not (tmp_path / "mine").exists()
+
+
 def test_two_files_of_one_store_have_nothing_in_common(tmp_path: Path) -> None:
     home = dealt(tmp_path)
     (tmp_path / "a").mkdir()
