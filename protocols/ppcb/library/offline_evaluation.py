@@ -70,7 +70,14 @@ def estimate_offline(
     least = 2.0 ** np.floor(np.log2(given.min())) if floor is None else floor
     if logged_eps is not None:
         least = logged_eps / arms
-        given = given > least * (1.0 + 1e-6)
+        best = np.isclose(given, least + 1.0 - logged_eps, rtol=1e-6)
+        if not (best | np.isclose(given, least, rtol=1e-6)).all():
+            raise arguments.ArgumentError(
+                f"who explores in {logged_eps:g} of all decisions among {arms} arms pulls one with probability "
+                f"{least:.3g} or {least + 1.0 - logged_eps:.3g}, and this log has others: correct logged_eps, or "
+                "leave it out"
+            )
+        given = best
     elif not 0.0 < least <= log.propensities.min():
         raise arguments.ArgumentError(f"a propensity is {given.min():.3g}, and {least:.3g} was declared as the least")
     rows, _ = bandit._rows(log.contexts)

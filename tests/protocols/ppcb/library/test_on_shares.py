@@ -51,6 +51,14 @@ def test_on_shares_as_in_the_clear(owners: tuple[int, ...], more: dict[str, obje
     ]  # fmt: skip
 
 
+def test_propensities_of_another_logger_are_no_bit() -> None:
+    bandit = PrivateContextualBandit(ARMS, 4, parties=2, owners=[2, 2], steps=10, seed=1)
+    for given, eps in ((log(30), EPS), (log(30, greedy=True), EPS / 2)):
+        small = replace(given.log, contexts=given.log.contexts / 500)
+        with pytest.raises(ArgumentError, match="this log has others: correct logged_eps, or leave it out"):
+            estimate_offline(bandit, small, logged_eps=eps)
+
+
 @pytest.mark.parametrize("parties", [2, 3, 5])
 def test_rounds_are_those_of_batches_and_of_the_end(parties: int) -> None:
     for rows, batches, steps, coarser in ((30, 1, 10, 0), (260, 2, 10, 0), (30, 1, 2500, 1)):
