@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from ..errors import MaskedError
+from .pages import Page
 
 Answer = Mapping[str, Any]
 ANYONE = "anyone"
@@ -44,6 +45,19 @@ class Endpoint:
 
     call: Callable[[Request], Answer | Future[Answer]]
     roles: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Site:
+    """What is there, by path: endpoints are asked by POST, pages by GET.
+
+    guarded: the roles of pages that are not for everybody.  counted: told of each request its path and status.
+    """
+
+    endpoints: Mapping[str, Endpoint]
+    pages: Mapping[str, Page]
+    guarded: Mapping[str, tuple[str, ...]]
+    counted: Callable[[str, int], None]
 
 
 @dataclass(frozen=True)

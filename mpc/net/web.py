@@ -10,7 +10,7 @@ import asyncio
 import socket
 import threading
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,7 +26,7 @@ from uvicorn import Config, Server
 
 from ..errors import ConfigError
 from .pages import Page, check_own
-from .requests import ANYONE, Answer, Endpoint, Limits, Refused, Request, read_body, read_key
+from .requests import ANYONE, Answer, Endpoint, Limits, Refused, Request, Site, read_body, read_key
 from .tokens import Tokens
 
 _SENTENCES = {404: "there is nothing here: /docs says what is", 405: "this path is asked by another method: see /docs"}
@@ -35,24 +35,18 @@ _STOPPING = 10  # seconds for requests that wait for an answer
 
 
 class Web:
-    """Answers requests.  tokens: None lets all ask as ANYONE, from this machine.
+    """Answers requests.  tokens: None lets all ask as ANYONE, from this machine.  say: told of errors that are ours."""
 
-    endpoints, pages: by path, asked by POST and by GET; pages in `guarded` are for the roles named there.
-    counted: told of each request its path and status.  say: told of errors that are ours.
-    """
-
-    def __init__(
-        self, endpoints: Mapping[str, Endpoint], pages: Mapping[str, Page], *, tokens: Tokens | None,
-        guarded: Mapping[str, tuple[str, ...]], limits: Limits, counted: Callable[[str, int], None],
-        say: Callable[[str], None],
-    ) -> None:  # fmt: skip
-        self._tokens, self._limits, self._counted, self._say = tokens, limits, counted, say
+    def __init__(self, site: Site, *, tokens: Tokens | None, limits: Limits, say: Callable[[str], None]) -> None:
+        self._tokens, self._limits, self._counted, self._say = tokens, limits, site.counted, say
         self._at_once = 0
-        routes = [Route(path, self._posted(path, its), methods=["POST"]) for path, its in endpoints.items()]
+        routes = [Route(path, self._posted(path, its), methods=["POST"]) for path, its in site.endpoints.items()]
         routes += [
-            Route(path, self._got(path, page, guarded.get(path)), methods=["GET"]) for path, page in pages.items()
+            Route(path, self._got(path, page, site.guarded.get(path)), methods=["GET"])
+            for path, page in site.pages.items()
         ]
         self.app = Starlette(routes=routes, exception_handlers={HTTPException: self._no_such})
+        self.app.router.redirect_slashes = False
 
     def _posted(self, path: str, its: Endpoint) -> Callable[[Asked], Any]:
         async def handler(asked: Asked) -> Response:

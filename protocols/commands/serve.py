@@ -62,13 +62,12 @@ def register(commands: Any, _: Sequence[str]) -> None:
 
 def _serve(options: Namespace) -> None:
     with extra("masked serve"):
-        from mpc.net.web import check_exposed, serve
-
-        from ..ppcb.serving.service import Wanted, opened
+        from mpc.net.web import Web, check_exposed, serve
     from mpc.net.requests import Limits
     from mpc.net.tokens import Tokens, make_tokens
 
     from ..ppcb.serving.endpoints import roles_of
+    from ..ppcb.serving.service import Wanted, opened
     from ..run.log import Log
 
     if not options.alone:
@@ -87,9 +86,8 @@ def _serve(options: Namespace) -> None:
         if options.make_tokens:
             for path in make_tokens(place, roles):
                 log(f"made {path}: hand it to who asks as {path.stem.replace('-', ' ')}, and to nobody else")
-        web = service.web(
-            None if options.no_tokens else Tokens.read(place, roles), Limits(body=options.body), log
-        )  # fmt: skip
+        known = None if options.no_tokens else Tokens.read(place, roles)
+        web = Web(service.site, tokens=known, limits=Limits(body=options.body), say=log)
 
         def ready(host: str, port: int) -> None:
             log(f"http://{host}:{port}/docs says what is asked; {service.found.held.next_decision:,} decisions so far")

@@ -192,7 +192,7 @@ class _Body:
         else:
             parts = [self]
             if not any(self.has(key) for key in single):
-                raise Refused(422, f"the body has {' and '.join(map(repr, single))}, or a list {plural!r} of them")
+                raise Refused(422, f"the body has {' and '.join(map(repr, single))}, or a list {plural!r}: see /docs")
         found = [read(part) for part in parts]
         for part in parts:
             part.check_used()

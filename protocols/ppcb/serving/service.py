@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mpc.errors import ConfigError
-from mpc.net.requests import Limits
-from mpc.net.tokens import Tokens
-from mpc.net.web import Web
+from mpc.net.requests import Site
 
 from ...run.folder import reserved
 from ..library.bandit import PrivateContextualBandit
@@ -80,13 +78,11 @@ class Service:
     measures: Measures
     found: DurableBandit
 
-    def web(self, tokens: Tokens | None, limits: Limits, say: Callable[[str], None]) -> Web:
-        """Over HTTP."""
+    @property
+    def site(self) -> Site:
+        """What is there to be asked."""
         its = self.endpoints
-        return Web(
-            its.endpoints(), its.pages(), tokens=tokens, guarded=its.guarded, limits=limits,
-            counted=self.measures.asked, say=say,
-        )  # fmt: skip
+        return Site(its.endpoints(), its.pages(), its.guarded, self.measures.asked)
 
 
 @contextmanager
