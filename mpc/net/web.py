@@ -182,13 +182,18 @@ def _server(web: Web) -> Server:
     ))  # fmt: skip
 
 
-def _listener(address: tuple[str, int]) -> Any:
+def _listener(address: tuple[str, int]) -> socket.socket:
+    """Named as TCP, by which asyncio knows to send small answers at once."""
     host, port = address
+    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        listener = socket.create_server((host, port), family=family, backlog=512)
-    except OSError as error:
-        raise ConfigError(f"cannot listen on {host}:{port}: {error.strerror or error}; choose another port") from error
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(512)
+    except (OSError, OverflowError) as error:
+        listener.close()
+        what = getattr(error, "strerror", None) or error
+        raise ConfigError(f"cannot listen on {host}:{port}: {what}; choose another address") from error
     listener.setblocking(False)
     return listener
 

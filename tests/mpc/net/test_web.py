@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Future
@@ -132,9 +133,10 @@ def test_so_many_wait_and_no_more(place: Place) -> None:
     ]
     for thread in threads:
         thread.start()
+    while place.web._at_once < 2:
+        time.sleep(0.01)
     asking = place.as_role("puller")
-    while (third := asking.post("/echo", {})).status == 200:
-        pass
+    third = asking.post("/echo", {})
     assert third.status == 503 and third.headers["retry-after"] == "1"
     place.let_go.set_result({"at": "last"})
     for thread in threads:
@@ -165,8 +167,20 @@ def test_without_tokens_this_machine_alone_may_ask(tmp_path: Path) -> None:
         check_exposed("0.0.0.0", None)
 
 
+def test_small_answers_leave_at_once(place: Place) -> None:
+    """Else the head of an answer would wait for the receipt of what came before, and its body for that of the head."""
+    from mpc.net.web import _listener
+
+    listener = _listener(("127.0.0.1", 0))
+    with listener, socket.create_connection(listener.getsockname()):
+        listener.setblocking(True)
+        accepted, _ = listener.accept()
+        with accepted:
+            assert accepted.proto == socket.IPPROTO_TCP, "by which asyncio knows that it may"
+
+
 def test_a_port_that_is_taken_is_said_in_a_line(place: Place) -> None:
     from mpc.net.web import serve
 
-    with pytest.raises(ConfigError, match="choose another port"):
+    with pytest.raises(ConfigError, match="choose another address"):
         serve(place.web, place.address, ready=lambda *_: None)

@@ -77,7 +77,7 @@ def test_the_examples_of_the_page_run_and_its_end_is_in_order(tmp_path: Path) ->
     [
         ("--folder a", "say --try"),
         ("--try --folder a", "say --arms and --owners"),
-        ("--try --folder a --arms 3 --owners 2,1", "puller.token is missing"),
+        ("--try --folder a --arms 3 --owners 2,1", "owner-0.token is missing"),
         ("--try --folder a --arms 3 --owners 2,1 --no-tokens --listen 0.0.0.0:0", "this machine alone"),
         ("--try --folder a --arms 3 --owners 2,1 --listen 7780", "--listen is HOST:PORT"),
         ("--try --folder a --arms 1 --owners 2,1", "at least 2 arms"),
