@@ -167,10 +167,10 @@ class Door:
         self._reply(greeting, Kind.HELLO, own.pack())
 
     def turn_away(self, greeting: Caller, why: str) -> None:
-        """Say why, to the caller and here."""
+        """Say why, here and to the caller, who may go on at once: then it is said already."""
+        self._refuse(greeting.place, why)
         with contextlib.suppress(OSError):
             self._reply(greeting, Kind.ABORT, why.encode()[:WORDS_LIMIT])
-        self._refuse(greeting.place, why)
 
     def _reply(self, greeting: Caller, kind: Kind, words: bytes) -> None:
         greeting.sock.settimeout(_ATTEMPT)
