@@ -24,9 +24,10 @@ import numpy as np
 from bandits.csv_table import TableError, read_rows
 from mpc.errors import ConfigError, MaskedError
 from mpc.net import certificates
+from mpc.net.member import Member, Met, Peer
 from mpc.net.pages import serving
 from mpc.net.remaking import meet_lasting
-from mpc.net.tls import Member, Met, Peer, listen_on, meet_some
+from mpc.net.tls import listen_on, meet_some
 
 from .alignment import NO_ROWS, Rows, check_distinct
 from .apart import SECRET_BYTES, Apart, Asked, Seat
