@@ -19,9 +19,10 @@ from mpc.errors import PeerLost
 from mpc.net import mesh
 from mpc.net.frames import Kind, pack
 from mpc.net.links import Link
+from mpc.net.member import Member
 from mpc.net.memory import Memory
 from mpc.net.remaking import meet_lasting
-from mpc.net.tls import Member, Tls, TlsClient
+from mpc.net.tls import Tls, TlsClient
 from mpc.net.transport import Stamp
 from mpc.rounds import Input, Open, Reveal
 from mpc.session import Session
