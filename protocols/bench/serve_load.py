@@ -162,7 +162,7 @@ def main() -> None:
     parser.add_argument("--bound", type=float, default=1.0, help="the largest norm of one owner's features (1)")
     parser.add_argument("--json", type=Path, help="write the document to this file as well")
     options = parser.parse_args()
-    with exit_codes(), serving("--steps", "1e6", "--bound", str(options.bound)) as service:
+    with exit_codes(), serving("--steps", "1e5", "--bound", str(options.bound)) as service:
         service.start()
         say(f"the service listens on port {service.port}: {options.rate:g} contexts a second for {options.seconds:g} s")
         load = Load(options.rate, options.seconds, options.batch, options.workers, not options.no_rewards)

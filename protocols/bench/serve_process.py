@@ -41,11 +41,12 @@ class Serving:
             cwd=Path(__file__).parents[2],
         )  # fmt: skip
         assert self._process.stderr is not None
+        said = ""
         for line in self._process.stderr:
-            if "/docs says" in line:
+            if "/docs says" in (said := line):
                 self.port = int(line.split("http://127.0.0.1:")[1].split("/")[0])
                 return
-        raise ConfigError(f"the service did not start: it ended with {self._process.wait()}")
+        raise ConfigError(f"the service did not start, and ended with {self._process.wait()}: {said.strip()}")
 
     def asking(self, role: str) -> Asking:
         """A connection of who has that role's token."""

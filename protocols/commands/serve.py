@@ -20,7 +20,7 @@ see everything.  What was answered is on disk: after a crash, start the same com
 _EXAMPLES = """examples:
   masked serve --try --folder trial --arms ibuprofen,naproxen,paracetamol --owners 2,1,1 --make-tokens
   masked serve --try --folder trial                          go on with what is there
-  masked serve --try --folder trial --steps 1e6              learn from more than was declared
+  masked serve --try --folder trial --steps 1e5              learn from more than was declared
   curl -H "Authorization: Bearer $(cat trial/tokens/watcher.token)" http://127.0.0.1:7780/ledger
 """
 _LISTEN = "127.0.0.1:7780"
