@@ -8,61 +8,26 @@ import os
 import re
 import shutil
 import urllib.request
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from bandits.environments import synthetic_linear
 from mpc.errors import ConfigError, PeerLost
 from mpc.net.certificates import CERTIFICATE_FILE, KEY_FILE
-from protocols.ppcb.clients import pulled
 from protocols.ppcb.command import PPCB
-from protocols.ppcb.player import split
 from protocols.ppcb.program import PAYER, PULLER
-from protocols.ppcb.run import Bandit
-from protocols.ppcb.settings import Settings
 from protocols.run.config import load
 from protocols.run.diagnosis import diagnosed
 from protocols.run.launch import Processes, launch
 from protocols.run.member_process import prepared
-from protocols.run.program import party_name
 
 from ...parties.members import identity
 from ...parties.processes import free_port
 from ...parties.threads import side_by_side
-from ..machines import Machines, World, good
-
-STEPS, ARMS, DIM = 12, 3, 6
-
-
-@cache
-def bandit(parties: int) -> Bandit:
-    return Bandit.on(
-        synthetic_linear(ARMS, DIM, seed=5), Settings(ARMS, DIM, eps=0.2), parties=parties, steps=STEPS, seed=5
-    )
-
-
-def session(folder: Path, parties: int = 2, *, named: bool = False, dealer: bool = False, **changed: Any) -> Machines:
-    """Owners with their features; named: rows have ids."""
-    blocks = split(bandit(parties).world.contexts, parties)
-    data = {party_name(party): block.reshape(STEPS, -1) for party, block in blocks.items()}
-    options = {"steps": STEPS, "arms": ARMS, "dim": DIM, "eps": 0.2, **changed}
-    ids = {role: [f"patient-{4711 + at}" for at in range(STEPS)] for role in data if named}
-    return Machines(folder, PPCB(), options, parties, data=data, ids=ids, dealer=dealer)
-
-
-def paying(parties: int) -> World:
-    """What is between the puller's stdout and the payer's stdin."""
-
-    def paid(said: dict[str, Any]) -> dict[str, Any]:
-        outcomes = bandit(parties).world.outcomes[said["decision"]]
-        rewards = pulled(outcomes, np.array(said["values"]).reshape(1, 1))
-        return {**said, "values": rewards.reshape(-1).tolist()}
-
-    return paid
+from ..machines import good
+from .trial import ARMS, STEPS, bandit, paying, session
 
 
 @pytest.mark.parametrize("parties", [2, 3])
