@@ -52,6 +52,7 @@ from .faults_kinds import FAULTS, Fault, Hits
 from .faults_loaded import Loaded
 from .faults_processes import end_all
 from .faults_trial import Trial, play, undisturbed
+from .lines import keep, kept
 
 _NAMES = list(dict.fromkeys(name for case in CASES for name in (case.system, case.name)))
 _FAULTS = [fault.name for fault in FAULTS]
@@ -166,13 +167,7 @@ def _row(cells: Iterable[str]) -> str:
 
 def logged(log: Path | None) -> list[Trial]:
     """The trials of a log; a line that was cut short was not played."""
-    if log is None or not log.exists():
-        return []
-    raw = log.read_text()
-    whole = raw[: raw.rfind("\n") + 1]
-    if whole != raw:
-        log.write_text(whole)
-    return [Trial(**json.loads(line)) for line in whole.splitlines()]
+    return [Trial(**said) for said in kept(log)]
 
 
 def _options() -> argparse.Namespace:
@@ -214,9 +209,7 @@ def _played(options: argparse.Namespace) -> list[Trial]:
         with closing(trials):
             for trial in trials:
                 found.append(trial)
-                if options.log is not None:
-                    with options.log.open("a") as log:
-                        log.write(json.dumps(asdict(trial)) + "\n")
+                keep(options.log, asdict(trial))
                 _say(_line(trial))
     finally:
         print(table(found))

@@ -186,11 +186,17 @@ class _Parser(Parser):
 
 def apart_of(system: System, config: Config) -> Apart:
     """The run as every role knows it, from the options that a file has; every mistake at once."""
-    apart = system.apart(options_of(system, config.mode, config.parties, config.options, config.home))
-    if config.dealt != DEALER:
+    given = options_of(system, config.mode, config.parties, config.options, config.home)
+    return played_apart(system, given, config.mode, config.dealt)
+
+
+def played_apart(system: System, given: Namespace, mode: str, dealt: str) -> Apart:
+    """The run with these options; with a role more where it is dealt for meanwhile."""
+    apart = system.apart(given)
+    if dealt != DEALER:
         return apart
     if not isinstance(apart, OnShares) or not apart.rehearsed.plan.items:
-        raise ConfigError(f"{apart.name} in mode {config.mode!r} draws nothing: leave out material.from")
+        raise ConfigError(f"{apart.name} in mode {mode!r} draws nothing: leave out material.from")
     return OnShares(apart.program, dealer=True)
 
 

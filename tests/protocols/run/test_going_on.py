@@ -18,7 +18,7 @@ from protocols.ppcb.program import PAYER, PULLER
 from protocols.run.stopping import Stopped
 
 from ..machines import Machines, good
-from .test_members import STEPS, paying, session
+from .test_members import STEPS, late, paying, session
 
 
 class Killed(BaseException):
@@ -99,6 +99,24 @@ def test_a_party_that_dies_comes_back_alone(tmp_path: Path, monkeypatch: pytest.
     assert [machines.result(f"party {p}")["decisions"] for p in range(2)] == [STEPS] * 2
     again = json.loads((tmp_path / PULLER / "out/checkpoints/again.json").read_bytes().split(b"\n")[0])
     assert again == [[5, 7]], "the puller had learned two arms behind the checkpoint"
+
+
+def test_late_rewards_of_before_the_checkpoint_are_still_heard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    """Of decisions 2, 3 and 4, which the parties that go on behind decision 5 have not learned from yet."""
+    asked = list[int]()
+    machines = session(tmp_path, dealer=True, delay=3)
+    pays = paying(2)
+
+    def world(said: dict[str, Any]) -> dict[str, Any] | None:
+        asked.append(said["decision"])
+        return pays(said)
+
+    instead = dying(machines, monkeypatch)
+    good(machines.play(worlds=[(PULLER, PAYER, late(world, 2))], instead=instead))
+    assert asked == list(range(STEPS - 2))
+    assert machines.result("party 0")["decisions"] == STEPS
 
 
 def test_a_wish_to_stop_is_heard_by_all_in_one_round(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

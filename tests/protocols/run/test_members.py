@@ -53,6 +53,28 @@ def test_the_same_arms_and_ledger_as_launched(
         ).exists()
 
 
+def late(world: World, by: int) -> World:
+    """The same, of the decision so many before the one that is told: what comes of the last ones never comes."""
+    said: dict[int, dict[str, Any]] = {}
+
+    def answers(line: dict[str, Any]) -> dict[str, Any] | None:
+        said[line["decision"]] = line
+        return world(said[line["decision"] - by]) if line["decision"] >= by else None
+
+    return answers
+
+
+def test_a_reward_comes_as_late_as_the_delay_allows(tmp_path: Path) -> None:
+    """Of decision n when n + 2 has been told: to wait for it earlier would be to wait for ever."""
+    machines = session(tmp_path, delay=3)
+    copied = machines.dealt()
+    good(machines.play(worlds=[(PULLER, PAYER, late(paying(2), 2))]))
+    settings = Settings(ARMS, DIM, eps=0.2, delay=3)
+    world = synthetic_linear(ARMS, DIM, seed=5)
+    launched = launch(Bandit.on(world, settings, parties=2, steps=STEPS, seed=5), Processes(60.0, copied))
+    assert machines.result(PULLER)["learned"] == launched.arms.reshape(STEPS, 1).tolist()
+
+
 def test_no_value_of_a_user_is_in_logs_or_metrics(tmp_path: Path) -> None:
     """Rows with ids, watched in the middle of a run: what is said and shown has counts alone."""
     machines, port, shown = session(tmp_path, named=True), free_port(), list[str]()
