@@ -14,10 +14,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bandits.environments import synthetic_linear
 from mpc.errors import ConfigError, PeerLost
 from mpc.net.certificates import CERTIFICATE_FILE, KEY_FILE
 from protocols.ppcb.command import PPCB
 from protocols.ppcb.program import PAYER, PULLER
+from protocols.ppcb.run import Bandit
+from protocols.ppcb.settings import Settings
 from protocols.run.config import load
 from protocols.run.diagnosis import diagnosed
 from protocols.run.launch import Processes, launch
@@ -26,8 +29,8 @@ from protocols.run.member_process import prepared
 from ...parties.members import identity
 from ...parties.processes import free_port
 from ...parties.threads import side_by_side
-from ..machines import good
-from .trial import ARMS, STEPS, bandit, paying, session
+from ..machines import World, good
+from .trial import ARMS, DIM, STEPS, bandit, paying, session
 
 
 @pytest.mark.parametrize("parties", [2, 3])
