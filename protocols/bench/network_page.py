@@ -165,8 +165,8 @@ def missed(results: Results) -> list[str]:
             out.append(f"N = {first.parties}: 8 bytes over TLS take {found:.2f} times TCP's, the goal is {TIMES_TCP:g}")
         if GATHER in times and (found := times[GATHER] / times[TLS]) < TIMES_GLOO:
             out.append(f"N = {first.parties}: TLS is {found:.1f} times faster than gloo, the goal is {TIMES_GLOO:g}")
-    for group in _stepped(results.steps):
-        step = group[TLS]
+    for steps in _stepped(results.steps):
+        step = steps[TLS]
         if step.delay == _FARTHEST and (part := _of_delay(step)) is not None and part > TIMES_DELAY:
             took = f"takes {part:.2f} times what its messages do, the goal is {TIMES_DELAY:g}"
             out.append(f"N = {step.parties}: a step over {step.delay:g} ms {took}")

@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,8 @@ TLS, TCP, UNIX, GLOO, GATHER = "TLS mesh", "plain TCP", "unix sockets", "gloo", 
 _TIMEOUT = 240.0  # seconds: many start on few cores
 _SILENCE = 1.0  # seconds after which TCP has forgotten its window
 _STAMP = Stamp(0, bytes(8), "exchange")
+Timed = Callable[[np.ndarray], Any]
+"""Sends (1, n) bytes to each other party, and receives as much of each."""
 
 
 @dataclass(frozen=True)
@@ -144,8 +147,7 @@ def _gloo(plan: Plan, here: Place) -> Transport | ClientLink:
 
 
 def _measured(plan: Plan, node: int, links: dict[str, Any]) -> dict[str, Any]:
-    calls = {way: link.exchange for way, link in links.items()}
-    timed = {way: (lambda payload, call=call: call(_STAMP, payload, {})) for way, call in calls.items()}
+    timed: dict[str, Timed] = {way: partial(_exchange, link) for way, link in links.items()}
     if GLOO in links:
         timed[GATHER] = lambda payload: links[GLOO].all_gather(payload[0])
     exchanges = [_in_turns(timed, size, blocks, each) for size, blocks, each in plan.exchanges]
@@ -156,7 +158,11 @@ def _measured(plan: Plan, node: int, links: dict[str, Any]) -> dict[str, Any]:
     return {"exchanges": exchanges, "silent": after, "steps": steps}
 
 
-def _in_turns(timed: dict[str, Callable[[np.ndarray], Any]], size: int, blocks: int, each: int) -> dict[str, Any]:
+def _exchange(transport: Transport, payload: np.ndarray) -> None:
+    transport.exchange(_STAMP, payload, {})
+
+
+def _in_turns(timed: dict[str, Timed], size: int, blocks: int, each: int) -> dict[str, Any]:
     """Microseconds by way, the median over blocks; the first is a warm-up.
 
     Parties that begin apart stay so, and wait long and not at all by turns: only of an even number is the mean right.
@@ -172,7 +178,7 @@ def _in_turns(timed: dict[str, Callable[[np.ndarray], Any]], size: int, blocks: 
     return {way: float(np.median(times)) / 1e3 / each for way, times in spent.items()}
 
 
-def _after_silence(timed: dict[str, Callable[[np.ndarray], Any]], size: int, times: int) -> dict[str, Any]:
+def _after_silence(timed: dict[str, Timed], size: int, times: int) -> dict[str, Any]:
     """The same of the first message of its size when nothing was said for a while; a small one is before it."""
     payload, small, spent = np.zeros((1, size), np.uint8), np.zeros((1, 8), np.uint8), dict[str, list[int]]()
     for way, call in timed.items():
