@@ -14,6 +14,7 @@ import ssl
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
+from pathlib import Path
 
 from ..errors import ConfigError, PeerLost
 from . import hello
@@ -33,6 +34,7 @@ _PROBE, _PROBES = 15, 4
 _WINDOW = b"bbr"
 """How TCP is to find its window, where this machine's users may choose it.  The usual ways forget it in a fifth of a
 second of silence: after it, the first message of more than 14 kB takes a round trip more, and each doubling another."""
+_RESTARTS = Path("/proc/sys/net/ipv4/tcp_slow_start_after_idle")
 _REFUSED = 1000  # lines; of more that are refused nothing is said
 
 
@@ -323,6 +325,15 @@ def _prepare(sock: socket.socket) -> None:
     for name, value in options.items():
         if hasattr(socket, name):
             sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
+def keeps_window(sock: socket.socket) -> bool:
+    """Whether what is sent after a silence finds the window that TCP had before it, as far as this machine says."""
+    if hasattr(socket, "TCP_CONGESTION") and _WINDOW in sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16):
+        return True
+    with contextlib.suppress(OSError):
+        return _RESTARTS.read_text().strip() == "0"
+    return False
 
 
 def _place_of(sock: socket.socket) -> str:
