@@ -9,6 +9,7 @@ certificates     a node's key and certificate between machines; member: all that
 door             how those of different machines do: who is let in, who is turned away; hello: what two nodes say first
 links            one connection after another to the same peer, as one; remaking: who makes the next
 probe            what a link can do, measured
+insecure         links that hide nothing, to measure what TLS costs
 frames           what travels: headers, and the words of who leaves
 handing          messages and descriptors between a launcher and those it starts
 """

@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 import urllib.request
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,51 +17,21 @@ import pytest
 from bandits.environments import synthetic_linear
 from mpc.errors import ConfigError, PeerLost
 from mpc.net.certificates import CERTIFICATE_FILE, KEY_FILE
-from protocols.ppcb.clients import pulled
 from protocols.ppcb.command import PPCB
-from protocols.ppcb.player import split
 from protocols.ppcb.program import PAYER, PULLER
 from protocols.ppcb.run import Bandit
 from protocols.ppcb.settings import Settings
+from protocols.run import diagnosis
 from protocols.run.config import load
 from protocols.run.diagnosis import diagnosed
 from protocols.run.launch import Processes, launch
 from protocols.run.member_process import prepared
-from protocols.run.program import party_name
 
 from ...parties.members import identity
 from ...parties.processes import free_port
 from ...parties.threads import side_by_side
-from ..machines import Machines, World, good
-
-STEPS, ARMS, DIM = 12, 3, 6
-
-
-@cache
-def bandit(parties: int) -> Bandit:
-    return Bandit.on(
-        synthetic_linear(ARMS, DIM, seed=5), Settings(ARMS, DIM, eps=0.2), parties=parties, steps=STEPS, seed=5
-    )
-
-
-def session(folder: Path, parties: int = 2, *, named: bool = False, dealer: bool = False, **changed: Any) -> Machines:
-    """Owners with their features; named: rows have ids."""
-    blocks = split(bandit(parties).world.contexts, parties)
-    data = {party_name(party): block.reshape(STEPS, -1) for party, block in blocks.items()}
-    options = {"steps": STEPS, "arms": ARMS, "dim": DIM, "eps": 0.2, **changed}
-    ids = {role: [f"patient-{4711 + at}" for at in range(STEPS)] for role in data if named}
-    return Machines(folder, PPCB(), options, parties, data=data, ids=ids, dealer=dealer)
-
-
-def paying(parties: int) -> World:
-    """What is between the puller's stdout and the payer's stdin."""
-
-    def paid(said: dict[str, Any]) -> dict[str, Any]:
-        outcomes = bandit(parties).world.outcomes[said["decision"]]
-        rewards = pulled(outcomes, np.array(said["values"]).reshape(1, 1))
-        return {**said, "values": rewards.reshape(-1).tolist()}
-
-    return paid
+from ..machines import World, good
+from .trial import ARMS, DIM, STEPS, bandit, paying, session
 
 
 @pytest.mark.parametrize("parties", [2, 3])
@@ -153,7 +122,12 @@ def test_rows_of_other_ids_are_refused_before_the_first_decision(tmp_path: Path)
         machines.playing("party 1")()
 
 
-def test_a_diagnosis_measures_every_link_and_leaves_the_run_to_come(tmp_path: Path) -> None:
+def test_a_diagnosis_measures_every_link_and_leaves_the_run_to_come(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    """Here all links are said to be far, and TCP to forget its windows."""
+    monkeypatch.setattr(diagnosis, "_FAR", 0.0)
+    monkeypatch.setattr(diagnosis, "keeps_window", lambda _: False)
     machines = session(tmp_path)
     machines.dealt()
     roles = list(machines.files)
@@ -166,6 +140,8 @@ def test_a_diagnosis_measures_every_link_and_leaves_the_run_to_come(tmp_path: Pa
         others = [other for other in roles if other != role and (role in roles[:2] or other in roles[:2])]
         links = [each for each in found if each.of.startswith("link to ")]
         assert sorted(each.of for each in links) == sorted(f"link to {other}" for other in others)
+        silent = {each.of for each in found if "tcp_slow_start_after_idle" in each.what and each.verdict == "WARN"}
+        assert silent == {f"silent link to {other}" for other in others}
         assert all(each.seconds > 0 and each.bytes_per_second > 0 and "clock" in each.what for each in links)
         assert {each.of for each in found} >= {role} and prediction["rounds"] == 12
     assert not (tmp_path / "party-0/out").exists()
