@@ -139,8 +139,9 @@ class Turns:
         x = share_contexts(session, blocks, settings)
         if not len(digests):
             return x, np.zeros(0, bool)
-        whole = session.run(labelled(session, "announce", known(session, has, self._owners, len(digests))))
-        return x, whole.astype(bool)
+        whole = session.run(labelled(session, "announce", known(session, has, self._owners, len(digests)))).astype(bool)
+        x.words[:, :, : len(digests)] *= whole[:, None].astype(np.uint64)  # nothing is said of a part that stands alone
+        return x, whole
 
     def _places(self, due: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Where each paid decision is, and whether it is there; once, and as far as ranges allow."""

@@ -12,6 +12,7 @@ import pytest
 
 from mpc.net.asking import Asking
 from mpc.net.tokens import make_tokens
+from protocols.cli import main
 from protocols.ppcb.command import PPCB
 from protocols.run.config import load
 from protocols.run.member_process import play, prepared
@@ -99,3 +100,28 @@ def test_what_is_asked_at_one_machine_is_served_by_all(tmp_path: Path) -> None:
 
     ends = service.play(work)
     assert all(isinstance(error, Stopped) for error in ends), ends
+
+
+def test_what_a_role_s_file_lacks_is_said_before_anybody_is_called(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    service = Service(tmp_path)
+    file = service.machines.files["puller"]
+    whole = file.read_text()
+    listen = f'listen = "127.0.0.1:{service.ports["puller"]}"'
+    for text, said in (
+        (whole.replace(listen, ""), "serve.listen is missing"),
+        (whole.replace("checkpoint_every = 1", "checkpoint_every = 5"), "set output.checkpoint_every = 1"),
+        (whole.replace("live = true\n", "").replace("live = true", ""), "play it with 'masked party'"),
+        (whole.replace('tokens = "tokens"', 'tokens = "elsewhere"'), "puller.token is missing"),
+        (whole.replace("127.0.0.1", "0.0.0.0").replace('tokens = "tokens"', 'tokens = "none"'), "this machine alone"),
+        (whole.replace("steps = 100", "steps = 100\nreplicas = 2"), "leave out delay and replicas"),
+    ):
+        file.write_text(text)
+        with pytest.raises(SystemExit) as caught:
+            main(["serve", "--config", str(file)])
+        assert caught.value.code == 2 and said in capsys.readouterr().err
+    file.write_text(whole)
+    with pytest.raises(SystemExit):
+        main(["party", "--config", str(file)])
+    assert "play it with 'masked serve --config FILE'" in capsys.readouterr().err
