@@ -40,6 +40,8 @@ def test_the_first_movies_for_a_user() -> None:
     spectral = spectral_movielens(SHARED, arms=15, user=0, dim=3)
     assert spectral.arms.shape == (15, 15)
     assert np.allclose(spectral.arms @ spectral.theta, expected)
+    near = [spectral_movielens(SHARED, arms=15, user=0, dim=3, neighbours=count).arms for count in (10, 11)]
+    assert (spectral.arms == near[0]).all() and not np.allclose(near[0], near[1])  # 10, as in the paper
 
 
 @needs_data
