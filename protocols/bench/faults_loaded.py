@@ -7,6 +7,7 @@ of the interpreter, so each also leaves a file that says who it is.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import os
@@ -20,6 +21,7 @@ from unittest import mock
 import numpy as np
 
 from mpc import nursery_process
+from mpc.extras import MissingExtra, installed
 from mpc.nursery import Forked, Nursery
 
 REGISTER = "FAULTS_REGISTER"
@@ -88,7 +90,10 @@ def _load() -> None:
         package = importlib.import_module(room)
         for found in pkgutil.walk_packages(package.__path__, f"{room}."):
             if not found.name.startswith(_NOT_LOADED) and not found.name.endswith("__main__"):
-                importlib.import_module(found.name)
+                with contextlib.suppress(MissingExtra):  # then no role can load it either
+                    importlib.import_module(found.name)
+    if not installed("matplotlib"):
+        return
     from ..run.plots import curves
 
     with tempfile.TemporaryDirectory() as folder:
