@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from mpc.client import Receive, Send, serve
 from mpc.errors import PeerLost
 from mpc.net import mesh
+from mpc.net.cutting import Wire
 from mpc.net.frames import Kind, pack
 from mpc.net.links import Link
 from mpc.net.memory import Memory
@@ -25,7 +26,6 @@ from mpc.net.tls import Member, Tls, TlsClient
 from mpc.net.transport import Stamp
 from mpc.rounds import Input, Open, Reveal
 from mpc.session import Session
-from tests.parties.cutting import Wire
 from tests.parties.members import session_of
 from tests.parties.programs import seeded
 from tests.parties.threads import Outcome, side_by_side, values
