@@ -13,8 +13,8 @@ from mpc.files import write_new
 from mpc.net.certificates import CERTIFICATE_FILE, KEY_FILE, read
 
 from ..run.apart import Apart, links_of
-from ..run.config import ON_SHARES, load, tomllib
-from ..run.member_process import options_of, prepared
+from ..run.config import DEALER, ON_SHARES, load, tomllib
+from ..run.member_process import options_of, prepared, with_dealer
 from ..run.options import System
 from .keys import peer_file
 from .programs import names, systems
@@ -41,6 +41,11 @@ def register(commands: Any, words: Sequence[str]) -> None:
     )
     new.add_argument("--data", default="<features.csv>", metavar="FILE", help="this role's own data")
     new.add_argument("--by", default="", metavar="COLUMN", help="of that data, the ids: rows must be the same at all")
+    new.add_argument(
+        "--dealer",
+        action="store_true",
+        help="a role of the session deals while it runs; the same at all",
+    )
     new.add_argument("-o", "--out", type=Path, required=True, help="the file")
     new.set_defaults(run=_new)
 
@@ -67,18 +72,7 @@ def _check(options: Namespace) -> None:
 
 
 def _new(options: Namespace) -> None:
-    system, given = system_of(options.program), dict(map(_named, options.set))
-    if options.mode not in system.modes:
-        raise ConfigError(f"{options.program} has no mode {options.mode!r}: there is {', '.join(system.modes)}")
-    home = options.out.absolute().parent
-    apart = system.apart(options_of(system, options.mode, options.parties, given, home))
-    options.role = _role(options.role, apart.names)
-    if options.role not in apart.names:
-        raise ConfigError(
-            f"there is no role {options.role!r} in {options.program} with these options: there are "
-            f"{', '.join(apart.names)}"
-        )
-    text = "\n".join(_lines(options, apart, given, home)) + "\n"
+    text, home = new_file(options), options.out.absolute().parent
     if not home.is_dir():
         raise ConfigError(f"there is no folder {home}: make it first")
     if options.out.exists():
@@ -86,6 +80,23 @@ def _new(options: Namespace) -> None:
     write_new(options.out, text.encode(), 0o644)
     left = f"fill in what stands in <...>, and then 'masked config check {options.out}'"
     print(f"{options.out}: {left if '<' in text else f'check it with masked config check {options.out}'}")
+
+
+def new_file(options: Namespace) -> str:
+    """The file of a role, as the options of `config new` describe it."""
+    system, given = system_of(options.program), dict(map(_named, options.set))
+    if options.mode not in system.modes:
+        raise ConfigError(f"{options.program} has no mode {options.mode!r}: there is {', '.join(system.modes)}")
+    home = options.out.absolute().parent
+    apart = system.apart(options_of(system, options.mode, options.parties, given, home))
+    apart = with_dealer(apart, options.mode) if options.dealer else apart
+    options.role = _role(options.role, apart.names)
+    if options.role not in apart.names:
+        raise ConfigError(
+            f"there is no role {options.role!r} in {options.program} with these options: there are "
+            f"{', '.join(apart.names)}"
+        )
+    return "\n".join(_lines(options, apart, given, home)) + "\n"
 
 
 def _named(word: str) -> tuple[str, Any]:
@@ -123,7 +134,9 @@ def _lines(options: Namespace, apart: Apart, given: dict[str, Any], home: Path) 
     if brings.columns:
         lines += ["", f"[data]  # a row for each {brings.row}: a .csv, whose columns may be named, or an .npy"]
         lines += [f'file = "{options.data}"', *([f'id = "{options.by}"'] if options.by else [])]
-    if computes:
+    if options.dealer:
+        lines += ["", "[material]", f'from = "{DEALER}"  # a role of this session; the same at all']
+    elif computes:
         lines += ["", "[material]  # what was dealt for this party", f'store = "material/{role.replace(" ", "-")}"']
         lines += [f'session = "{_plain(options.session)}"  # the name it was dealt for']
     lines += ["", "[output]", f'folder = "runs/{_plain(options.session)}"', "", "[timeouts]  # seconds"]

@@ -116,7 +116,10 @@ def play(
 
     def world(record: Path | None) -> Calls:
         lines, who = (sys.stdin.fileno() if heard is None else heard, told or sys.stdout), config.role
-        return Calls(*lines, timeout=config.round, tells=given.tells, hears=given.hears, record=record, who=who)
+        watched = isinstance(apart, OnShares)
+        return Calls(
+            *lines, timeout=config.round, tells=given.tells, hears=given.hears, record=record, who=who, watched=watched
+        )
 
     config.folder.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as around:
@@ -186,10 +189,13 @@ class _Parser(Parser):
 def apart_of(system: System, config: Config) -> Apart:
     """The run as every role knows it, from the options that a file has; every mistake at once."""
     apart = system.apart(options_of(system, config.mode, config.parties, config.options, config.home))
-    if config.dealt != DEALER:
-        return apart
+    return with_dealer(apart, config.mode) if config.dealt == DEALER else apart
+
+
+def with_dealer(apart: Apart, mode: str) -> OnShares:
+    """The same run, with a role that deals."""
     if not isinstance(apart, OnShares) or not apart.rehearsed.plan.items:
-        raise ConfigError(f"{apart.name} in mode {config.mode!r} draws nothing: leave out material.from")
+        raise ConfigError(f"{apart.name} in mode {mode!r} draws nothing, so nobody deals: leave out material.from")
     return OnShares(apart.program, dealer=True)
 
 
