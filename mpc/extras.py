@@ -14,7 +14,7 @@ from .errors import ConfigError
 EXTRAS = {
     "torch": "torch", "sklearn": "data", "joblib": "data", "matplotlib": "plot", "dp_accounting": "privacy",
     "scipy": "privacy", "rich": "terminal", "phe": "paillier", "gmpy2": "paillier", "seal": "ckks",
-    "pyarrow": "parquet",
+    "pyarrow": "parquet", "starlette": "serve", "uvicorn": "serve",
 }  # fmt: skip
 """Each package by the name that it is imported by, and the extra that brings it."""
 _NAMES = {

@@ -10,6 +10,7 @@ def main() -> None:
     """The `masked` command, which takes a while to load: Ctrl-C and its launcher's death end it then as at any time."""
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for what stands in the background
     try:
+        import masked_bandits  # noqa: F401 - refuses where a package of the user's hides one of ours
         from mpc.lifeline import end_with_launcher
 
         end_with_launcher()
@@ -18,6 +19,11 @@ def main() -> None:
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
         raise SystemExit(130) from None
+    except ImportError as error:
+        if error.name not in ("masked_bandits", "mpc", "offline", "bandits", "protocols"):
+            raise
+        print(f"error: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
     arguments = sys.argv[1:]
     bare = sys.argv[0].endswith("__main__.py") and arguments and not arguments[0].startswith("-")
     if bare and arguments[0] not in COMMANDS:

@@ -19,7 +19,7 @@ from .run.terminal import on_terminals
 COMMANDS = {
     "demo": "demo", "evaluate": "evaluate", "run": "programs", "launch": "programs", "offline": "offline",
     "dealer": "dealer", "privacy": "privacy", "attack": "attack", "keys": "keys", "config": "config", "party": "party",
-    "doctor": "doctor",
+    "doctor": "doctor", "serve": "serve",
 }  # fmt: skip
 """Each command, and the module in `commands` that serves it."""
 _EXAMPLES = """examples:

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from scipy import stats
 
-from mpc import EVERYONE, Reveal, Session
+from mpc import EVERYONE, Reveal, Session, nursery
 from mpc.extras import EXTRAS, installed
 from mpc.lifeline import hear_ctrl_c
 from mpc.prg import KEY_BYTES, Prg
@@ -31,6 +31,7 @@ settings.load_profile("masked")
 if "PYTHONPYCACHEPREFIX" in os.environ:  # what is compiled has a place: hundreds of processes need it once
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
+nursery.ROOMS = (*nursery.ROOMS, "tests")  # what tests launch is forked off a nursery, as roles are
 hear_ctrl_c()  # some tests press it; processes that they start hear it too
 
 

@@ -1,60 +1,76 @@
-"""Every Python block of the documents runs, in order, in one namespace per document; so do the README's commands."""
+"""Every Python block of the pages runs, in order, in one namespace per page; so do their commands, in one folder.
+
+Blocks marked `sh long` are left to `scripts/snippets`; commands that no block runs are at least ones that there are.
+"""
 
 from __future__ import annotations
 
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from protocols.bench.snippets import ROOT, blocks, commands, pages, programs, run
+from protocols.cli import main
 from tests.parties.processes import free_port
 
-ROOT = Path(__file__).resolve().parents[1]
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = pages()
 
 
-def blocks(document: Path) -> list[tuple[int, str]]:
-    """(line, code) of each block marked python."""
-    text = document.read_text()
-    return [
-        (text[: found.start(1)].count("\n"), found.group(1))
-        for found in re.finditer(r"^```python\n(.*?)^```$", text, re.M | re.S)
-    ]
+def name_of(page: Path) -> str:
+    """Of a test."""
+    return page.relative_to(ROOT).as_posix()
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_python_blocks_run(document: Path) -> None:
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_python_blocks_run(page: Path) -> None:
     namespace: dict[str, object] = {"__name__": "document"}
-    for line, code in blocks(document):
-        if "import pandas" in code:
+    for block in blocks(page, "python"):
+        if "import pandas" in block.code:
             pytest.importorskip("pandas")
-        exec(compile("\n" * line + code, str(document), "exec"), namespace)
+        exec(compile("\n" * block.line + block.code, str(page), "exec"), namespace)
 
 
 def test_there_is_something_to_run() -> None:
-    assert len(blocks(ROOT / "docs" / "how-it-works.md")) >= 8
-    assert blocks(ROOT / "README.md")
+    assert len(blocks(ROOT / "docs" / "how-it-works.md", "python")) >= 8
+    assert blocks(ROOT / "README.md", "python") and len(short(ROOT / "README.md")) >= 13
 
 
-def commands() -> list[list[str]]:
-    """The README's commands, as this environment's interpreter runs them; torchrun on a port of its own."""
-    text = "\n".join(re.findall(r"^```sh\n(.*?)^```$", (ROOT / "README.md").read_text(), re.M | re.S))
-    programs = {
-        ".venv/bin/masked": ["protocols"],
-        ".venv/bin/torchrun": ["torch.distributed.run", "--master-port", free_port()],
-    }
-    lines = [shlex.split(line, comments=True) for line in text.splitlines()]
-    return [[sys.executable, "-m", *programs[line[0]], *line[1:]] for line in lines if line and line[0] in programs]
+def short(page: Path) -> list[str]:
+    """What this suite runs."""
+    found = [block.code for block in blocks(page, "sh") if "long" not in block.marks]
+    return [command for code in found for command in commands(code)]
 
 
-@pytest.mark.needs("torch", "sklearn", "matplotlib", "dp_accounting", "phe")
 @pytest.mark.long
 @pytest.mark.timeout(900)
-def test_readme_commands_run(tmp_path: Path) -> None:
-    assert len(commands()) >= 7
-    for command in commands():
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=tmp_path, check=False)
-        assert done.returncode == 0, (command, done.stderr)
+@pytest.mark.parametrize("page", [page for page in PAGES if short(page)], ids=name_of)
+def test_commands_run(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """`masked` in this process, as its start takes longer than most of what it does here."""
+    (here := tmp_path / "here").mkdir()
+    monkeypatch.chdir(here)
+    environment = programs(tmp_path)
+    for command in short(page):
+        words = shlex.split(command.replace("\\\n", " "), comments=True)
+        if Path(words[0]).name == "torchrun":
+            words[1:1] = ["--master-port", free_port()]
+        if Path(words[0]).name == "masked" and not {"|", ">", "<", "&"} & set(words):
+            code, said = played(words[1:]), capfd.readouterr().err
+        else:
+            done = run(shlex.join(words) if "--master-port" in words else command, here, environment)
+            code, said = done.returncode, done.stderr
+        if code and (wanted := re.search(r"pip install 'masked-bandits\[(\w+)\]'", said)):
+            pytest.skip(f"the extra '{wanted[1]}' is not installed")
+        assert code == 0, (command, said)
+
+
+def played(words: list[str]) -> int:
+    """The exit code of `masked` with these."""
+    try:
+        main(words)
+    except SystemExit as ended:
+        return int(ended.code or 0)
+    return 0

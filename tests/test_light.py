@@ -14,6 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 HEAVY = {
     "mpc/net/gloo.py", "bandits/accounting.py", "bandits/audit.py", "protocols/run/picture.py",
     "protocols/run/plots.py", "protocols/commands/attack_plots.py", "protocols/commands/evaluate_plots.py",
+    "mpc/net/web.py", "protocols/bench/serve_fuzz.py",
 }  # fmt: skip
 """Modules that an extra is for; so is every picture below protocols/figures."""
 BLOCKED = f"import sys; sys.modules.update(dict.fromkeys({sorted(EXTRAS)}))\n"
@@ -68,6 +69,7 @@ for name in {names}:
         ("privacy", "masked privacy needs dp-accounting: "),
         ("launch argmax --transport gloo", "--transport gloo needs torch: "),
         ("run samba --mode classic", "Paillier needs phe: "),
+        ("serve --try --folder a", "masked serve needs starlette: "),
         ("run helba --mode ckks", "CKKS needs seal-python (the package named seal is another one): "),
     ],
 )

@@ -1,8 +1,8 @@
 """What is outside the computation of the example: features of patients, and what a treatment does to them.
 
-world.py make DIR --steps N    each clinic's features.csv below DIR, and what every treatment would have done
-world.py be DIR                reads treatments on stdin, writes outcomes to stdout, line by line
-world.py report DIR            the average outcome, beside that of treatments by chance
+world.py make DIR       each clinic's features.csv below DIR, as they lie beside this file
+world.py be             reads treatments on stdin, writes outcomes to stdout, line by line
+world.py report DIR     the average outcome, beside that of treatments by chance; DIR: the folder of the ward
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ import numpy as np
 
 from bandits.environments import synthetic_linear
 
-CLINICS, ARMS, DIM = 3, 4, 9
+CLINICS, ARMS, DIM, PATIENTS = ("clinic-a", "clinic-b", "clinic-c"), 4, 9, 200
+WORLD = synthetic_linear(ARMS, DIM, seed=7).episode(PATIENTS, 7)
 
 
-def make(folder: Path, steps: int) -> None:
+def make(folder: Path) -> None:
     """Nobody has these but their clinic, and the world."""
-    episode = synthetic_linear(ARMS, DIM, seed=7).episode(steps, 7)
-    for clinic, block in enumerate(np.split(episode.contexts, CLINICS, axis=1)):
-        with (folder / f"party-{clinic}" / "features.csv").open("w", newline="") as file:
+    for clinic, block in zip(CLINICS, np.split(WORLD.contexts, len(CLINICS), axis=1), strict=True):
+        (folder / clinic).mkdir(exist_ok=True)
+        with (folder / clinic / "features.csv").open("w", newline="") as file:
             rows = csv.writer(file)
             rows.writerow(["patient", "age", "pressure", "marker"])
-            rows.writerows([f"P{number:06}", *row] for number, row in enumerate(block.tolist()))
-    np.save(folder / "world.npy", episode.outcomes)
+            rows.writerows([f"P{number:06}", *map("{:.6f}".format, row)] for number, row in enumerate(block.tolist()))
 
 
-def be(folder: Path) -> None:
+def be() -> None:
     """What came of each treatment."""
-    for outcomes, line in zip(np.load(folder / "world.npy"), sys.stdin):
+    for outcomes, line in zip(WORLD.outcomes, sys.stdin):
         said = json.loads(line)
         told = {"decision": said["decision"], "values": [float(outcomes[said["values"][0]])]}
         print(json.dumps(told), flush=True)
@@ -41,9 +41,9 @@ def be(folder: Path) -> None:
 
 def report(folder: Path) -> None:
     """How the clinics did."""
-    outcomes = np.load(folder / "world.npy")
-    (result,) = (folder / "puller" / "runs").glob("*/result.json")
+    (result,) = (folder / "runs").glob("*/result.json")
     arms = np.array(json.loads(result.read_text())["learned"]).reshape(-1)
+    outcomes = WORLD.outcomes[: len(arms)]
     reached = outcomes[np.arange(len(arms)), arms].mean()
     print(f"average outcome {reached:.3f}; treatments by chance would have had {outcomes.mean():.3f}")
 
@@ -51,13 +51,12 @@ def report(folder: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("what", choices=["make", "be", "report"])
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("folder", type=Path, nargs="?", default=Path())
     options = parser.parse_args()
     if options.what == "make":
-        make(options.folder, options.steps)
+        make(options.folder)
     elif options.what == "be":
-        be(options.folder)
+        be()
     else:
         report(options.folder)
 

@@ -17,14 +17,14 @@ _LOOK = 0.02  # seconds between two looks whether it carries again
 class Wire:
     """Forwards connections to an address.  cuts: of each connection in turn, after how many bytes it is cut, both ways
     counted from when the test `begins`; of those behind them, never.  closed: nobody is let through.  silent: it
-    carries nothing, and nobody hears that it does not.
+    carries nothing, and nobody hears that it does not.  carried: what each connection has brought there, and back.
     """
 
     def __init__(self, to: Any, cuts: Sequence[int] = ()) -> None:
         self._to, self._cuts = to, list(cuts)
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.address = self._listener.getsockname()
-        self.made = 0
+        self.made, self.carried = 0, list[tuple[bytearray, bytearray]]()
         self.begins, self.closed, self.silent = threading.Event(), threading.Event(), threading.Event()
         self._open: list[socket.socket] = []
         threading.Thread(target=self._serve, daemon=True).start()
@@ -45,7 +45,8 @@ class Wire:
     def _carry(self, outer: socket.socket, left: int | None) -> None:
         with contextlib.suppress(OSError), outer, socket.create_connection(self._to) as inner:
             self._open += [outer, inner]
-            other = {outer: inner, inner: outer}
+            other, carried = {outer: inner, inner: outer}, (bytearray(), bytearray())
+            self.carried.append(carried)
             while left is None or left > 0:
                 for sock in select.select([outer, inner], [], [])[0]:
                     while self.silent.is_set():
@@ -53,6 +54,7 @@ class Wire:
                     more = sock.recv(1 << 16 if left is None else min(1 << 16, left))
                     if not more:  # who leaves by itself loses nothing
                         return
+                    carried[sock is inner].extend(more)
                     other[sock].sendall(more)
                     left = left - len(more) if left is not None and self.begins.is_set() else left
                     if left is not None and left <= 0:

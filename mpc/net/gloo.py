@@ -186,6 +186,12 @@ class Gloo(_Links):
                 raise ConfigError(f"the parties have no group of their own: {_first_line(error)}") from error
         return self._group
 
+    def all_gather(self, own: np.ndarray) -> np.ndarray:
+        """(parties, n): torch's own call of that name, no header before it; to measure `exchange` beside it."""
+        rows = [torch.empty(own.size, dtype=torch.uint8) for _ in range(self.parties)]
+        dist.all_gather(rows, _tensor(own), group=self.group_of_parties())
+        return np.stack([row.numpy() for row in rows])
+
     def exchange(
         self, stamp: Stamp, common: np.ndarray, direct: Mapping[int, np.ndarray]
     ) -> tuple[np.ndarray, dict[int, np.ndarray]]:

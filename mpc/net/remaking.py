@@ -16,10 +16,11 @@ from collections.abc import Mapping
 
 from ..errors import MaskedError
 from . import hello
+from .door import Caller, Door, through
 from .frames import Nodes
 from .gathering import Callers
 from .links import Link
-from .tls import Caller, Door, Log, Member, Met, through
+from .member import Log, Member, Met
 from .transport import DEFAULT_TIMEOUT, check_timeout
 
 _LOOK = 0.1  # seconds between two looks after all links

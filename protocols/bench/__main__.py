@@ -7,6 +7,8 @@
 `scripts/bench samba`: a step of federated arms, with AES-GCM and on shares.
 
 `scripts/bench helba`: runs of the encrypted linear contextual bandit on shares.
+
+`scripts/bench network`: exchanges and the bandit's step over TLS, TCP, unix sockets and gloo, on links with delay.
 """
 
 from __future__ import annotations
@@ -14,10 +16,13 @@ from __future__ import annotations
 import argparse
 
 from ..run.exits import exit_codes
-from . import helba, linucb, ops, ppcb, samba
+from . import helba, linucb, network, ops, ppcb, samba
 from .report import tell
 
-BENCHES = {"ops": ops.bench, "ppcb": ppcb.bench, "linucb": linucb.bench, "samba": samba.bench, "helba": helba.bench}
+BENCHES = {
+    "ops": ops.bench, "ppcb": ppcb.bench, "linucb": linucb.bench, "samba": samba.bench, "helba": helba.bench,
+    "network": network.bench,
+}  # fmt: skip
 _EXAMPLES = """examples:
   scripts/bench ops                      all operations, N = 2, 3, 5; writes benchmarks/ops.json and ops.md
   scripts/bench ops --quick --json -     small sizes, few repeats, one JSON document on stdout, no file
@@ -26,6 +31,7 @@ _EXAMPLES = """examples:
   scripts/bench linucb                   the outsourced bandit's pull; writes benchmarks/linucb.json and linucb.md
   scripts/bench samba                    a step of federated arms; writes benchmarks/samba.json and samba.md
   scripts/bench helba                    HELBA on shares; writes benchmarks/helba.json and helba.md
+  scripts/bench network                  links; writes benchmarks/network.json and network.md
 """
 
 

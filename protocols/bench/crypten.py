@@ -22,6 +22,7 @@ from mpc.interop.crypten import VERSION, crypten_python
 from ..ppcb.crypten.bandit import METHODS
 from ..run.crypten_parties import Said, play_on_crypten
 from ..run.exits import say
+from .delay_line import DEVICE, Line
 
 _ROOT = Path(__file__).resolve().parents[2]
 _OPERATIONS, _STEPS = "protocols.bench.crypten_operations", "protocols.bench.crypten_steps"
@@ -42,10 +43,16 @@ def install() -> str:
     return ""
 
 
-def measure_bandit(parties: int, arms: int, dim: int, steps: int) -> list[dict[str, Any]]:
-    """CrypTen's bandit step with its default argmax and its fastest; empty where it could not run."""
-    given = {"arms": arms, "dim": dim, "steps": steps, "eps": _EPS, "methods": [METHODS[0], _FASTEST]}
-    return [row | {"arms": arms, "dim": dim} for row in _rows(_STEPS, parties, given)]
+def measure_bandit(
+    parties: int, arms: int, dim: int, steps: int, *, fastest: bool = True, line: Line | None = None
+) -> list[dict[str, Any]]:  # fmt: skip
+    """CrypTen's bandit step with its default argmax and, if wanted, its fastest; empty where it could not run.
+
+    line: what is between the parties, if they are apart.
+    """
+    methods = [METHODS[0], *([_FASTEST] if fastest else [])]
+    given = {"arms": arms, "dim": dim, "steps": steps, "eps": _EPS, "methods": methods}
+    return [row | {"arms": arms, "dim": dim} for row in _rows(_STEPS, parties, given, line)]
 
 
 def measure(parties: int, repeats: int, *, only: Sequence[str] = ()) -> dict[tuple[str, int], dict[str, Any]]:
@@ -62,9 +69,10 @@ def there() -> bool:
         return False
 
 
-def _rows(module: str, parties: int, given: Said) -> list[dict[str, Any]]:
+def _rows(module: str, parties: int, given: Said, line: Line | None = None) -> list[dict[str, Any]]:
+    apart: dict[str, Any] = {} if line is None else {"inside": line.inside, "device": DEVICE}
     try:
-        said = play_on_crypten(module, parties, given, limit=_SECONDS)
+        said = play_on_crypten(module, parties, given, limit=_SECONDS, **apart)
     except MaskedError as error:
         say(f"CrypTen: {error}")
         return []

@@ -61,6 +61,7 @@ from .faults_kinds import FAULTS, Hits
 from .faults_loaded import Loaded
 from .faults_processes import end_all
 from .faults_trial import Trial
+from .lines import keep, kept
 
 
 @dataclass(frozen=True)
@@ -196,14 +197,7 @@ def _row(cells: Iterable[str]) -> str:
 
 def logged(log: Path | None) -> list[Trial]:
     """The trials of a log; a line that was cut short was not played."""
-    if log is None or not log.exists():
-        return []
-    raw = log.read_text()
-    whole = raw[: raw.rfind("\n") + 1]
-    if whole != raw:
-        log.write_text(whole)
-    found = [json.loads(line) for line in whole.splitlines()]
-    return [(between.Seen if "seen" in trial else Trial)(**trial) for trial in found]
+    return [(between.Seen if "seen" in trial else Trial)(**trial) for trial in kept(log)]
 
 
 def tables(trials: Sequence[Trial]) -> str:
@@ -264,9 +258,7 @@ def _played(options: argparse.Namespace) -> list[Trial]:
         with closing(trials):
             for trial in trials:
                 found.append(trial)
-                if options.log is not None:
-                    with options.log.open("a") as log:
-                        log.write(json.dumps(asdict(trial)) + "\n")
+                keep(options.log, asdict(trial))
                 _say(_line(trial))
     finally:
         print(tables(found))

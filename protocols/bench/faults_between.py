@@ -32,8 +32,8 @@ from offline import deal
 from ..commands.config import new_file, system_of
 from ..commands.keys import peer_file
 from ..run.apart import Apart, links_of
-from ..run.config import ON_SHARES
-from ..run.member_process import options_of, with_dealer
+from ..run.config import DEALER, ON_SHARES, STORE
+from ..run.member_process import options_of, played_apart
 from ..run.on_shares import OnShares
 from . import faults_world
 from .faults_loaded import Loaded
@@ -74,8 +74,13 @@ class Session:
     def apart(self) -> Apart:
         """The run as every role knows it."""
         system = system_of(self.system)
-        apart = system.apart(options_of(system, ON_SHARES, self.parties, self.options))
-        return with_dealer(apart, ON_SHARES) if self.dealer else apart
+        options = options_of(system, ON_SHARES, self.parties, self.options)
+        return played_apart(system, options, ON_SHARES, self.material)
+
+    @property
+    def material(self) -> str:
+        """Where it is from."""
+        return DEALER if self.dealer else STORE
 
     @property
     def links(self) -> list[tuple[str, str]]:
@@ -113,7 +118,7 @@ class Session:
         asked = Namespace(
             role=role, program=self.system, parties=self.parties, mode=ON_SHARES, session="faults", at=places,
             peers=home / "peers", listen=f"{_HOST}:@{apart.names.index(role)}@", data="features.npy", by="",
-            dealer=self.dealer, out=home / "role.toml", set=options,
+            material=self.material, out=home / "role.toml", set=options,
         )  # fmt: skip
         text = new_file(asked)
         world = {"puller": 'tell = "the_world:tell"', "payer": 'hear = "the_world:hear"'}.get(role, "")

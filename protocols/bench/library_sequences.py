@@ -4,10 +4,12 @@ A sequence makes a bandit of two or three parties with 2 to 4 arms, named or num
 context or several, as arrays or frames, among all arms or a few; learn late, in any order, sometimes of another arm
 than was predicted; learn from logged rows; fit anew; add and remove arms; extend; forget; save and load.  The reference
 keeps the rows that were learned from, solves the normal equations, and picks with the dealer's coins.  Where its two
-best are closer than 2^-11, fixed point may order them otherwise; those are counted apart.
+best are closer than 2^-11, fixed point may order them otherwise; those are counted apart.  With --log each sequence is
+a line of JSON in a file, and the same command goes on behind the last one.
 
 examples:
   scripts/library_sequences                      1,000 sequences of 40 calls
+  scripts/library_sequences --log lines.jsonl    the same, to be stopped and gone on with
   scripts/library_sequences --sequences 20       a short form
 """
 
@@ -23,11 +25,13 @@ from typing import Any
 
 import numpy as np
 
+from mpc.errors import ConfigError
 from mpc.extras import installed
 
 from ..ppcb import PrivateContextualBandit
 from ..run.exits import exit_codes
 from ..run.progress import Progress
+from .lines import keep, kept
 
 _NEAR = 2.0**-11
 _DIM = 4
@@ -203,21 +207,34 @@ class Sequence:
             for row, at, arm in zip(ranks, picked, arms, strict=True):
                 self.found.arms += 1
                 if among[at] != arm:
-                    near = abs(row[at] - row[among.index(arm)]) < _NEAR
+                    near = bool(abs(row[at] - row[among.index(arm)]) < _NEAR)
                     self.found.near += near
                     self.found.wrong += not near
         self.unchecked = []
 
 
-def campaign(sequences: int, calls: int, seed: int) -> Found:
-    """All of them; where they stand goes to stderr."""
-    found, progress = Found(), Progress(sequences, "sequence")
+def campaign(sequences: int, calls: int, seed: int, log: Path | None = None) -> Found:
+    """All of them, but for those that the log has; where they stand goes to stderr."""
+    found, progress, played = Found(), Progress(sequences, "sequence"), _played(log)
     for at in range(sequences):
-        with tempfile.TemporaryDirectory() as folder:
-            found.add(Sequence(seed + at, Path(folder)).play(calls))
+        if (one := played.get((seed + at, calls))) is None:
+            with tempfile.TemporaryDirectory() as folder:
+                one = Sequence(seed + at, Path(folder)).play(calls)
+            keep(log, {"seed": seed + at, "of": calls, **vars(one)})
+        found.add(one)
         progress(at + 1)
     progress.end()
     return found
+
+
+def _played(log: Path | None) -> dict[tuple[int, int], Found]:
+    """By the seed of each and its number of calls."""
+    try:
+        return {
+            (said.pop("seed"), said.pop("of")): Found(**{**said, "calls": Counter(said["calls"])}) for said in kept(log)
+        }
+    except (KeyError, TypeError, ValueError):
+        raise ConfigError(f"{log} is no log of this campaign: name another --log") from None
 
 
 def main() -> None:
@@ -228,9 +245,10 @@ def main() -> None:
     parser.add_argument("--sequences", type=int, default=1000, help="how many (1000)")
     parser.add_argument("--calls", type=int, default=40, help="of each (40)")
     parser.add_argument("--seed", type=int, default=1, help="of the first; the others follow (1)")
+    parser.add_argument("--log", type=Path, help="append each as a line of JSON; those that it has are not played")
     options = parser.parse_args()
     with exit_codes():
-        found = campaign(options.sequences, options.calls, options.seed)
+        found = campaign(options.sequences, options.calls, options.seed, options.log)
         listed = ", ".join(f"{count:,} {name}" for name, count in sorted(found.calls.items()))
         print(f"{options.sequences:,} sequences of {options.calls} calls: {listed}")
         print(f"{found.arms:,} arms: {found.wrong} differ from the reference, and {found.near} more at a near tie")

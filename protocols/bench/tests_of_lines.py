@@ -6,6 +6,7 @@ its environment.  What a killed process has run is lost, so a record may miss a 
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections import defaultdict
@@ -109,6 +110,7 @@ def collected(tree: Path, folder: Path, said: str) -> TestsOfLines:
     )
 
 
+@functools.cache
 def _inside_functions(file: Path) -> frozenset[int]:
     def below(code: CodeType) -> Iterator[int]:
         if code.co_flags & _OPTIMIZED:

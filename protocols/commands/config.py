@@ -13,8 +13,8 @@ from mpc.files import write_new
 from mpc.net.certificates import CERTIFICATE_FILE, KEY_FILE, read
 
 from ..run.apart import Apart, links_of
-from ..run.config import DEALER, ON_SHARES, load, tomllib
-from ..run.member_process import options_of, prepared, with_dealer
+from ..run.config import DEALER, ON_SHARES, STORE, load, tomllib
+from ..run.member_process import options_of, played_apart, prepared
 from ..run.options import System
 from .keys import peer_file
 from .programs import names, systems
@@ -39,13 +39,11 @@ def register(commands: Any, words: Sequence[str]) -> None:
     new.add_argument(
         "--at", action="append", default=[], metavar="ROLE=HOST:PORT", help="where a role listens that this one calls"
     )
+    new.add_argument(
+        "--material", choices=[STORE, DEALER], default=STORE, help="dealt before, or by a role more (store)"
+    )
     new.add_argument("--data", default="<features.csv>", metavar="FILE", help="this role's own data")
     new.add_argument("--by", default="", metavar="COLUMN", help="of that data, the ids: rows must be the same at all")
-    new.add_argument(
-        "--dealer",
-        action="store_true",
-        help="a role of the session deals while it runs; the same at all",
-    )
     new.add_argument("-o", "--out", type=Path, required=True, help="the file")
     new.set_defaults(run=_new)
 
@@ -88,8 +86,8 @@ def new_file(options: Namespace) -> str:
     if options.mode not in system.modes:
         raise ConfigError(f"{options.program} has no mode {options.mode!r}: there is {', '.join(system.modes)}")
     home = options.out.absolute().parent
-    apart = system.apart(options_of(system, options.mode, options.parties, given, home))
-    apart = with_dealer(apart, options.mode) if options.dealer else apart
+    made = options_of(system, options.mode, options.parties, given, home)
+    apart = played_apart(system, made, options.mode, options.material)
     options.role = _role(options.role, apart.names)
     if options.role not in apart.names:
         raise ConfigError(
@@ -134,8 +132,8 @@ def _lines(options: Namespace, apart: Apart, given: dict[str, Any], home: Path) 
     if brings.columns:
         lines += ["", f"[data]  # a row for each {brings.row}: a .csv, whose columns may be named, or an .npy"]
         lines += [f'file = "{options.data}"', *([f'id = "{options.by}"'] if options.by else [])]
-    if options.dealer:
-        lines += ["", "[material]", f'from = "{DEALER}"  # a role of this session; the same at all']
+    if options.material == DEALER:
+        lines += ["", "[material]", f'from = "{DEALER}"  # a role of this session; the same at all roles']
     elif computes:
         lines += ["", "[material]  # what was dealt for this party", f'store = "material/{role.replace(" ", "-")}"']
         lines += [f'session = "{_plain(options.session)}"  # the name it was dealt for']

@@ -79,27 +79,34 @@ def payer(
 ) -> ClientProgram:
     """p'': shares the rewards of the decision that is due; before the first, nothing.
 
-    outcomes: what every arm would have paid; None where the rewards themselves are heard.
+    outcomes: what every arm would have paid; None where the rewards themselves are heard, each when it is due: so one
+    may come `delay` decisions late, and of the last ones none is waited for.
     """
-    if outcomes is not None:
-        check_rewards(outcomes, settings)
+    if outcomes is None:
+        yield from _paid_outside(settings, decisions, desk)
+        return
+    check_rewards(outcomes, settings)
     shape, bound = (settings.replicas, settings.batch), settings.reward
     before = [np.zeros(shape)] * settings.delay
-    before += (
-        list(desk.heard(shape)) if outcomes is None else [pulled(*pair) for pair in zip(outcomes, desk.noted(shape))]
-    )
+    before += [pulled(*pair) for pair in zip(outcomes, desk.noted(shape))]
     unpaid = deque(before[desk.start :])  # of the last `delay` decisions
     for at in range(desk.start, decisions):
         if settings.delay:
             yield Send(unpaid.popleft(), settings.fraction_bits, bound=bound)
-        rewards = desk.hear(shape)
-        if outcomes is not None:
-            rewards = pulled(outcomes[at], rewards)
+        rewards = pulled(outcomes[at], desk.hear(shape))
         unpaid.append(rewards)
         if paid is not None:
             paid.add(rewards)
         if not settings.delay:
             yield Send(unpaid.popleft(), settings.fraction_bits, bound=bound)
+
+
+def _paid_outside(settings: Settings, decisions: int, desk: Desk) -> ClientProgram:
+    shape = settings.replicas, settings.batch
+    desk.hear_from(settings.delay, shape)
+    for at in range(desk.start, decisions):
+        rewards = np.zeros(shape) if at < settings.delay else desk.hear(shape)
+        yield Send(rewards, settings.fraction_bits, bound=settings.reward)
 
 
 @dataclass

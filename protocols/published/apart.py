@@ -13,7 +13,7 @@ from typing import Any, Generic
 
 from mpc.errors import ConfigError
 from mpc.net.channel import Channel
-from mpc.net.tls import Links
+from mpc.net.member import Links
 
 from ..run.apart import Apart, Common, Seat, agreed_secrets
 from ..run.config import Config

@@ -18,7 +18,7 @@ import numpy as np
 from mpc.errors import ConfigError
 from mpc.meter import Cost
 from mpc.net.channel import Channel
-from mpc.net.tls import Links, Member, Met, called_by, calling
+from mpc.net.member import Links, Member, Met, called_by, calling
 
 from .alignment import Rows
 from .config import Config

@@ -33,10 +33,12 @@ Play = Callable[[ModuleType, Said, Arrays], Iterable[Said]]
 
 def play_on_crypten(
     module: str, parties: int, given: Said, *, private: Mapping[int, Arrays] | None = None, limit: float | None = None,
-    heard: Callable[[Said], None] = lambda _: None,
+    heard: Callable[[Said], None] = lambda _: None, inside: Callable[[list[str]], list[str]] = list,
+    device: str | None = None,
 ) -> list[list[Said]]:  # fmt: skip
     """All that each party said, in order.
 
+    inside: makes of a command one that runs where the parties are, who talk over that device.
     heard: is told what party 0 says, as it comes.  limit: seconds in which all have to be done.
     """
     said: dict[str, list[Said]] = {f"party {party}": [] for party in range(parties)}
@@ -48,13 +50,14 @@ def play_on_crypten(
                 heard(said[name][-1])
 
     python, paths = crypten_python(), [str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = {"PYTHONPATH": os.pathsep.join(paths), **({"GLOO_SOCKET_IFNAME": device} if device else {})}
     with scratch_folder() as folder:
         (folder / _GIVEN).write_text(json.dumps(given))
         for party, own in (private or {}).items():
             write_private(private_path(folder, home_of(party)), own)
         launch(
-            [python, *own_command(module, str(folder))[1:]], parties, transport="gloo", output=hear, limit=limit,
-            timeout=_TIMEOUT, environment={"PYTHONPATH": os.pathsep.join(paths)},
+            inside([python, *own_command(module, str(folder))[1:]]), parties, transport="gloo", output=hear,
+            limit=limit, timeout=_TIMEOUT, environment=environment,
         )  # fmt: skip
     return list(said.values())
 

@@ -13,8 +13,9 @@ from typing import Any
 
 from mpc.errors import ConfigError, PeerLost
 from mpc.net.certificates import Certificate
+from mpc.net.door import KEEP_ALIVE
 from mpc.net.probe import Link, probe
-from mpc.net.tls import KEEP_ALIVE, let_idle, over
+from mpc.net.tls import let_idle, over
 
 from .exits import say
 from .member_process import Prepared, gathered_in_time

@@ -83,14 +83,13 @@ class Lines:
                 "behind its stdout ended first"
             ) from error
 
-    def heard(self, count: int, wanted: int) -> np.ndarray:
-        """(count, wanted), of the first decisions."""
+    def check_heard(self, count: int, wanted: int) -> None:
+        """ConfigError unless it is known what came of so many decisions."""
         came = self._opened(wanted)
         if len(came) < count:
             raise ConfigError(
                 f"{self._record} says what came of {len(came):,} decisions, and {count:,} were made: put it back"
             )
-        return np.array(came[:count], np.float64).reshape(count, wanted)
 
     def hear(self, number: int, wanted: int, outside: Outside, waiting: Callable[[str], None]) -> np.ndarray:
         """The values of a decision: as they were heard before, or the next line's."""
@@ -186,9 +185,10 @@ class LineDesk(FileDesk):
         self._lines.tell(self._out, words.reshape(-1).tolist())
         self._out += 1
 
-    def heard(self, shape: tuple[int, ...]) -> np.ndarray:
-        """What the world said of the decisions before `start`."""
-        return self._lines.heard(self.start, int(np.prod(shape, dtype=np.int64))).reshape(-1, *shape)
+    def hear_from(self, late: int, shape: tuple[int, ...]) -> None:
+        """What comes of a decision is asked for `late` decisions behind it; of those before, it must be known."""
+        self._in = max(0, self.start - late)
+        self._lines.check_heard(self._in, int(np.prod(shape, dtype=np.int64)))
 
     def hear(self, shape: tuple[int, ...]) -> np.ndarray:
         """The next line's values."""

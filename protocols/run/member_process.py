@@ -24,9 +24,10 @@ import numpy as np
 from bandits.csv_table import TableError, read_rows
 from mpc.errors import ConfigError, MaskedError
 from mpc.net import certificates
+from mpc.net.member import Member, Met, Peer
 from mpc.net.pages import serving
 from mpc.net.remaking import meet_lasting
-from mpc.net.tls import Member, Met, Peer, listen_on, meet_some
+from mpc.net.tls import listen_on, meet_some
 
 from .alignment import NO_ROWS, Rows, check_distinct
 from .apart import SECRET_BYTES, Apart, Asked, Seat
@@ -188,14 +189,17 @@ class _Parser(Parser):
 
 def apart_of(system: System, config: Config) -> Apart:
     """The run as every role knows it, from the options that a file has; every mistake at once."""
-    apart = system.apart(options_of(system, config.mode, config.parties, config.options, config.home))
-    return with_dealer(apart, config.mode) if config.dealt == DEALER else apart
+    given = options_of(system, config.mode, config.parties, config.options, config.home)
+    return played_apart(system, given, config.mode, config.dealt)
 
 
-def with_dealer(apart: Apart, mode: str) -> OnShares:
-    """The same run, with a role that deals."""
+def played_apart(system: System, given: Namespace, mode: str, dealt: str) -> Apart:
+    """The run with these options; with a role more where it is dealt for meanwhile."""
+    apart = system.apart(given)
+    if dealt != DEALER:
+        return apart
     if not isinstance(apart, OnShares) or not apart.rehearsed.plan.items:
-        raise ConfigError(f"{apart.name} in mode {mode!r} draws nothing, so nobody deals: leave out material.from")
+        raise ConfigError(f"{apart.name} in mode {mode!r} draws nothing: leave out material.from")
     return OnShares(apart.program, dealer=True)
 
 

@@ -15,8 +15,9 @@ from mpc.client import serve
 from mpc.errors import StoppedTogether
 from mpc.ledger import Entry
 from mpc.meter import Cost
+from mpc.net.member import Met
 from mpc.net.mesh_channel import FromDealer, ToParty
-from mpc.net.tls import Met, Tls, TlsClient
+from mpc.net.tls import Tls, TlsClient
 from mpc.prg import KEY_BYTES
 from mpc.session import Session
 from offline import StoreSource, StreamSource, TrustedDealer

@@ -110,8 +110,8 @@ class Desk(Protocol):
     def noted(self, shape: tuple[int, ...]) -> np.ndarray:
         """What a client wrote down in the `start` decisions before, (start, *shape); for who saw it come true."""
 
-    def heard(self, shape: tuple[int, ...]) -> np.ndarray:
-        """Between machines, what the world outside said in the `start` decisions before, (start, *shape)."""
+    def hear_from(self, late: int, shape: tuple[int, ...]) -> None:
+        """Between machines, what comes of a decision is heard `late` decisions behind it: next of start - late."""
 
     def tell(self, words: np.ndarray) -> None:
         """What happens outside the computation: the next client that hears, hears this."""

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from mpc.errors import MaskedError
 from mpc.meter import Cost
 
-TEXT = "text/plain; version=0.0.4; charset=utf-8"
+from .exposition import TEXT, exposition
+
 JSON = "application/json"
 _LONGEST = 300  # letters of an error
 _HELP = {
@@ -93,15 +94,8 @@ class Status:
 
     def metrics(self) -> tuple[int, str, str]:
         """As Prometheus reads it."""
-        rows: dict[str, list[tuple[dict[str, str], float]]] = {}
-        for name, labels, value in self._values():
-            rows.setdefault(name, []).append((labels, value))
-        lines = []
-        for name, found in rows.items():
-            kind, what = _HELP[name]
-            lines += [f"# HELP {name} {what}", f"# TYPE {name} {kind}"]
-            lines += [f"{name}{_shown({**self._own(), **labels})} {value:g}" for labels, value in found]
-        return 200, TEXT, "\n".join(lines) + "\n"
+        values = ((name, {**self._own(), **labels}, value) for name, labels, value in self._values())
+        return 200, TEXT, exposition(_HELP, values)
 
     def pages(self) -> Mapping[str, Callable[[], tuple[int, str, str]]]:
         """By path."""
@@ -127,10 +121,3 @@ class Status:
                 yield "masked_material_hours", {}, left * self.pace / 3600.0
         if self.kind:
             yield "masked_last_error_info", {"kind": self.kind, "words": self.error}, 1.0
-
-
-def _shown(labels: Mapping[str, str]) -> str:
-    escaped = {
-        name: value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n") for name, value in labels.items()
-    }
-    return "{" + ",".join(f'{name}="{value}"' for name, value in escaped.items()) + "}"

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from bandits.samba import NAMES, BernoulliArms, Seeds
+from bandits.samba import NAMES, Seeds
 from mpc.errors import ConfigError
 
 from ..published.kept import stopped
@@ -36,7 +36,6 @@ from .mpc.settings import Settings
 from .report import classic_document, classic_text, document, text
 
 SAMBA = "samba"
-DEFAULT_ARMS = BernoulliArms(np.array([0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55]))
 OPTIMISED, TEXT = "optimised", "text"
 _HOSTS = 10
 _OF_POLICIES = {"eps": (0.1, "epsilon-greedy"), "tau": (0.06, "softmax"), "beta": (0.1, "pursuit")}  # by default
@@ -49,7 +48,7 @@ published protocol, in which a server called Comp decrypts masked scores.  The p
 with the same coins.
 
 An arms file holds the number of arms, then a mean for each: an arm pays 1 with that chance, else 0.  Without a file ten
-arms are played, with means 0.1, 0.15, ... 0.55.
+arms are played, or --arms K, with means from 0.1 to 0.55: 0.1, 0.15, ... 0.55 of ten.
 """
 _EXAMPLES = """examples:
   masked {how} {name}                                  ucb, the ten arms, 1000 pulls, on shares
@@ -106,6 +105,8 @@ class Samba(System):
         """Each owner knows its own arm: how many there are is all that is public of them."""
         if options.arms_file is not None or options.data is not None:
             raise ConfigError("owners bring their own arms: say with 'arms' how many there are, and leave out the rest")
+        if options.arms is None:
+            raise ConfigError("how many owners there are is public: say it with 'arms'")
         if options.mode == CLASSIC:
             return Classic(_spec(options), options.arms, options.budget, options.bits)
         options.hosts = options.hosts or options.arms
@@ -127,11 +128,11 @@ class Samba(System):
 
     def clients(self, options: Namespace, *, processes: bool) -> tuple[str, ...]:
         """The hosts of the owners, and DC."""
-        return (*_settings(options, len(arms_of(options, DEFAULT_ARMS)), processes=processes).roles, CUSTOMER)
+        return (*_settings(options, len(arms_of(options)), processes=processes).roles, CUSTOMER)
 
     def program(self, options: Namespace, *, processes: bool) -> Federation:
         """On shares."""
-        arms = arms_of(options, DEFAULT_ARMS)
+        arms = arms_of(options)
         settings = _settings(options, len(arms), processes=processes)
         return Federation(settings, options.parties, options.seed, arms, _beside(options.budget))
 
@@ -144,7 +145,7 @@ class Samba(System):
         self, options: Namespace, keep: Keep | None, *, processes: bool, watch: Callable[[int], None]
     ) -> Report:
         """As published, with AES-GCM and Paillier."""
-        arms = arms_of(options, DEFAULT_ARMS)
+        arms = arms_of(options)
         with ExitStack() as stack:
             interrupt = None if processes else stack.enter_context(Interrupt())
             owners = [] if keep is None else [home_of(keep.folder, range(arm, arm + 1)) for arm in range(len(arms))]
@@ -189,7 +190,7 @@ def _report(options: Namespace, facts: dict[str, Any], text: str, pulled: Sequen
     def draw(path: Path) -> None:
         from ..run.plots import paid_so_far
 
-        arms, seed = arms_of(options, DEFAULT_ARMS), Seeds.of(options.seed).rewards
+        arms, seed = arms_of(options), Seeds.of(options.seed).rewards
         rewards = np.array([arms.reward(seed, int(arm), t) for t, arm in enumerate(pulled or (), start=1)])
         title = f"{options.policy}, {len(arms)} arms, mode {options.mode}"
         best, mean = float(arms.means.max()), float(arms.means.mean())

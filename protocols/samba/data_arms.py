@@ -6,6 +6,8 @@ from argparse import ArgumentParser, Namespace
 from enum import Enum
 from pathlib import Path
 
+import numpy as np
+
 from bandits.samba import BernoulliArms, SambaError, load_arms
 from bandits.samba.environments import JOKES, jester_best, jester_means, movielens_best, movielens_means
 from mpc.errors import ConfigError
@@ -39,20 +41,33 @@ def add_arms(parser: ArgumentParser) -> None:
         help="text: share of the ratings of an item, of the best items, as the paper says; files: share of all users, "
         "of the first items, as in the arm files of its authors (text)",
     )  # fmt: skip
-    arms.add_argument("--arms", type=int, default=100, metavar="K", help="how many items of --data (100)")
+    arms.add_argument("--arms", type=int, metavar="K", help="how many: of --data (100), or of built-in ones (10)")
 
 
-def arms_of(options: Namespace, usual: BernoulliArms) -> BernoulliArms:
+def built_in(arms: int = 10) -> BernoulliArms:
+    """Arms with means from 0.1 to 0.55, evenly; one alone has 0.1."""
+    if arms < 1:
+        raise ConfigError(f"--arms {arms}: there must be an arm")
+    return BernoulliArms(np.linspace(0.1, 0.55, arms).round(12))
+
+
+def arms_of(options: Namespace) -> BernoulliArms:
     """Those that the options name."""
     if options.data is None:
         if options.data_dir is not None:
             raise ConfigError("--data-dir is of --data movielens and jester: name one, or leave it out")
-        return usual if options.arms_file is None else _loaded(options.arms_file)
+        if options.arms_file is None:
+            return built_in() if options.arms is None else built_in(options.arms)
+        if options.arms is not None:
+            raise ConfigError("--arms-file has its own number of arms: leave out --arms")
+        return _loaded(options.arms_file)
     if options.arms_file is not None:
         raise ConfigError("--arms-file and --data both name arms: leave one out")
     if options.data_dir is None:
         raise ConfigError(f"--data {options.data} needs the folder of its ratings: name it with --data-dir")
-    return rated(Ratings(options.data), Means(options.means), options.data_dir, options.arms)
+    return rated(
+        Ratings(options.data), Means(options.means), options.data_dir, 100 if options.arms is None else options.arms
+    )
 
 
 def rated(data: Ratings, means: Means, folder: Path, arms: int = 100) -> BernoulliArms:

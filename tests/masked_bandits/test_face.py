@@ -51,6 +51,18 @@ def test_a_folder_of_the_users_own_that_hides_a_room_is_named(room: str, kind: s
     assert done.returncode == 1 and last.startswith("ImportError: ") and f"{place} hides the package {room!r}" in last
 
 
+@pytest.mark.parametrize("room", ["mpc", "offline", "bandits"])
+def test_the_command_names_it_too(room: str, tmp_path: Path) -> None:
+    (tmp_path / f"{room}.py").write_text("")
+    done = subprocess.run(
+        [sys.executable, "-m", "protocols", "demo"], capture_output=True, text=True, check=False, cwd=tmp_path,
+        env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"},
+    )  # fmt: skip
+    assert done.returncode == 2
+    said = f"error: {tmp_path / room}.py hides the package {room!r} of Masked Bandits: rename it, or move the script"
+    assert done.stderr.startswith(said) and done.stderr.count("\n") == 1
+
+
 def test_a_folder_that_hides_nothing_is_left_alone(tmp_path: Path) -> None:
     """One without code gives way to a package that is found later."""
     (tmp_path / "bandits").mkdir()

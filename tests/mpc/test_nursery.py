@@ -26,10 +26,9 @@ HOW = pytest.mark.parametrize("how", ["forked", "anew"])
 
 @pytest.fixture(autouse=True, scope="module")
 def ours() -> Iterator[None]:
-    """The process of these tests is one of the project's, and they share nurseries of their own."""
+    """These tests share nurseries of their own."""
     mine = nursery.Nurseries()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(nursery, "ROOMS", (*nursery.ROOMS, "tests"))
         patch.setattr(nursery, "NURSERIES", mine)
         yield
     mine._end()

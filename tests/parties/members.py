@@ -14,7 +14,8 @@ from tempfile import mkdtemp
 from typing import Any
 
 from mpc.net.certificates import CERTIFICATE_FILE, KEY_FILE, Certificate, make
-from mpc.net.tls import Member, Peer, listen_on
+from mpc.net.member import Member, Peer
+from mpc.net.tls import listen_on
 
 
 @cache

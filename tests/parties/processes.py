@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mpc.errors import ConfigError
-from mpc.launch import launch
+from mpc.launch import launch, own_command
 from mpc.net.joining import listen
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,12 +25,14 @@ DEAF = [
     "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])",
 ]  # fmt: skip
 """In front of a command: it begins with Ctrl-C ignored, as what a shell puts in the background."""
-PARTY = [sys.executable, "-m", "tests.parties.party"]
+PARTY = own_command("tests.parties.party")
+_LOADED = ("mpc.launch", "mpc.cases", "mpc.net.tcp", "offline")
+"""What they import, and a process that they are forked off has loaded."""
 
 
 def script(text: str) -> list[str]:
-    """A process that runs Python text."""
-    return [sys.executable, "-c", text]
+    """A process that runs Python text; the launcher forks it, as it does roles."""
+    return own_command("tests.parties.newborn", text)
 
 
 class Launched:
@@ -54,10 +56,12 @@ class Launched:
             if hears is not None:
                 hears(self, name, line)
 
+        load = [*_LOADED, *(["mpc.net.gloo"] if rest.get("transport") == "gloo" else [])]
         try:
             launch(
-                command, parties, environment=ENVIRONMENT, limit=limit, output=output, started=self.pids.extend, **rest
-            )
+                command, parties, environment=ENVIRONMENT, limit=limit, output=output, started=self.pids.extend,
+                load=load, **rest,
+            )  # fmt: skip
         except ConfigError as error:
             self.error = error
 

@@ -13,8 +13,9 @@ from mpc.client import ClientLink, ClientProgram, serve
 from mpc.net.frames import DEALER_NODE
 from mpc.net.joining import listen
 from mpc.net.keys import keys_for
+from mpc.net.member import Member
 from mpc.net.tcp import Tcp, TcpClient
-from mpc.net.tls import Member, Tls, TlsClient
+from mpc.net.tls import Tls, TlsClient
 from mpc.net.transport import Transport
 from mpc.session import Session
 

@@ -181,7 +181,7 @@ def _numbers(given: Any, what: str) -> np.ndarray:
         array = np.asarray(given.detach().cpu() if hasattr(given, "detach") else given)
         if array.dtype.kind in "biufO":
             return array.astype(np.float64)
-    except (TypeError, ValueError, RuntimeError):  # the last from tensors that belong to a gradient
+    except (TypeError, ValueError, OverflowError, RuntimeError):  # the last from tensors that belong to a gradient
         pass
     raise RangeError(f"{what} are real numbers in an array of one shape, not {type(given).__name__}")
 

@@ -3,27 +3,21 @@
     folder/party-p/journal      LENGTH TAG {"next_decision": 31, "ledger": [...]} TAG, a line for each call that tells
 
 A bandit that is loaded counts on from the greatest of what its save, its journal and the other parties' say: no
-disclosure is forgotten, and no number of a decision is given twice.  Tags are under the home's key, each over what
-stands before it and the tag before that, so a line that was changed anywhere is refused.  One that a crash cut short at
-the end is left out: its length says that it is not all there.
+disclosure is forgotten, and no number of a decision is given twice.  `ChainedLog` keeps the lines.
 """
 
 from __future__ import annotations
 
-import contextlib
-import hmac
 import json
-import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from mpc.errors import ConfigError
-from mpc.files import append, let_go, locked, open_log, write_whole
 from mpc.ledger import Entry, Ledger
 
-from ...run.tagged_file import chained, key_of, writing
+from ...run.chained_log import ChainedLog
 
 
 @dataclass(frozen=True)
@@ -52,27 +46,12 @@ def greatest(several: Iterable[Told]) -> Told:
     return Told(max(numbers), tuple(ledger))
 
 
-_TAG = 32
-_HEAD, _TAIL = 8 + 1 + _TAG + 1, 1 + _TAG + 1  # bytes before and behind the content
-
-
 class Journal:
-    """The file in one party's home, which one object goes on with; from where it stood when this was made.
-
-    It stays with the file where somebody moves the folder.
-    """
+    """The file in one party's home, which one object goes on with; from where it stood when this was made."""
 
     def __init__(self, home: Path) -> None:
-        self._file, self._key = -1, b""
         self._path, self._told = home / "journal", Told(0, ())
-        self._end, self._last = 0, b""  # of what this object knows: its length, and the end of its last line
-        if raw := self._path.read_bytes() if self._path.exists() else b"":
-            lines = list(self._lines(raw))
-            if not lines:  # the first line came whole, in one move
-                raise self._damaged()
-            content, self._end, self._last = lines[-1]
-            self._told = Told.read(json.loads(content))
-            self._stay()
+        self._log = ChainedLog(self._path, self._read, two=_TWO)
 
     def told(self) -> Told:
         """What its last whole line says."""
@@ -80,24 +59,14 @@ class Journal:
 
     def begin(self, told: Told) -> None:
         """One line in place of all, which says no less than they do."""
-        with writing(self._path), self._held():
-            self._replace(told)
+        self._log.begin(_line(told))
+        self._told = told
 
     def append(self, told: Told) -> None:
         """A line more, on disk when this returns; none where the folder is deleted, with whatever could be loaded."""
         try:
-            with self._held() as log:
-                if not os.fstat(log).st_size:  # there was none, or somebody removed it; this line says all it said
-                    self._replace(told)
-                    return
-                os.ftruncate(log, self._end)  # what a crash or a full disk cut short
-                line = self._line(told, self._last)
-                try:
-                    append(log, line)
-                except OSError:
-                    os.ftruncate(log, self._end)  # it may be there as a whole, and nothing of it is told
-                    raise
-                self._told, self._end, self._last = told, self._end + len(line), line[-_TAIL:]
+            self._log.append(_line(told))
+            self._told = told
         except FileNotFoundError:
             pass
         except OSError as error:
@@ -109,92 +78,17 @@ class Journal:
     @property
     def changed(self) -> bool:
         """Whether something else has written it since this object did."""
-        if not self._path.exists():
-            return False
-        with self._path.open("rb") as file:
-            return self._differs(file.fileno())
+        return self._log.changed
 
-    @contextlib.contextmanager
-    def _held(self) -> Iterator[int]:
-        """The file, this object's alone, which nothing else has written."""
-        try:
-            log = open_log(self._path)
-        except FileNotFoundError:
-            if self._file < 0:
-                raise
-            log = locked(os.dup(self._file))
-        try:
-            if self._differs(log):
-                raise ConfigError(
-                    f"{self._path} has changed: something else goes on with this bandit, and both would give the same "
-                    "numbers to decisions: go on with one of them, loaded anew, and give each worker a copy of the "
-                    "folder"
-                )
-            yield log
-        finally:
-            let_go(log)
+    def _read(self, content: bytes) -> None:
+        self._told = Told.read(json.loads(content))
 
-    def _replace(self, told: Told) -> None:
-        line = self._line(told, b"")
-        write_whole(self._path, line)
-        self._told, self._end, self._last = told, len(line), line[-_TAIL:]
-        self._stay()
 
-    def _stay(self) -> None:
-        """From here on with the file that is there now; what may only be read is nobody's to go on with."""
-        self._leave()
-        with contextlib.suppress(OSError):
-            self._file = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW)
+_TWO = (
+    "something else goes on with this bandit, and both would give the same numbers to decisions: go on with one of "
+    "them, loaded anew, and give each worker a copy of the folder"
+)
 
-    def _leave(self) -> None:
-        file, self._file = self._file, -1
-        if file >= 0:
-            os.close(file)
 
-    def __del__(self) -> None:
-        self._leave()
-
-    def _differs(self, file: int) -> bool:
-        """Whether it is another file, or one that went on: length and inode may be the same of both."""
-        size, start = os.fstat(file).st_size, self._end - len(self._last)
-        raw = os.pread(file, max(0, size - start), start)
-        if not raw.startswith(self._last):
-            return size > 0
-        return any(True for _ in self._lines(raw[len(self._last) :], self._last))
-
-    def _lines(self, raw: bytes, before: bytes = b"") -> Iterator[tuple[bytes, int, bytes]]:
-        """Content, place and end of each whole line, behind one that ends so; ConfigError where one was changed.
-
-        What a crash leaves of a line is too short, or its pages that did not reach the disk are zeros.
-        """
-        at = 0
-        while any(head := raw[at : at + _HEAD]) and len(head) == _HEAD:
-            if head != self._head(head[:8], before):
-                raise self._damaged()
-            size = int(head[:8], 16)
-            content, tail = raw[at + _HEAD :][:size], raw[at + _HEAD + size :][:_TAIL]
-            if len(tail) < _TAIL or not any(tail):
-                return
-            if not hmac.compare_digest(tail, self._tail(content, head)):
-                raise self._damaged()
-            at, before = at + _HEAD + size + _TAIL, tail
-            yield content, at, tail
-
-    def _line(self, told: Told, before: bytes) -> bytes:
-        content = json.dumps(asdict(told)).encode()
-        head = self._head(b"%08x" % len(content), before)
-        return head + content + self._tail(content, head)
-
-    def _head(self, size: bytes, before: bytes) -> bytes:
-        return size + b" " + self._tag(before, size) + b" "
-
-    def _tail(self, content: bytes, head: bytes) -> bytes:
-        return b" " + self._tag(head, content) + b"\n"
-
-    def _tag(self, before: bytes, content: bytes) -> bytes:
-        if not self._key or self._path.parent.exists():
-            self._key = key_of(self._path.parent)
-        return chained(self._key, self._path.name, before, content).hex().encode()
-
-    def _damaged(self) -> ConfigError:
-        return ConfigError(f"{self._path} is damaged, or not of this place: put it back")
+def _line(told: Told) -> bytes:
+    return json.dumps(asdict(told)).encode()

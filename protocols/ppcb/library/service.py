@@ -91,13 +91,18 @@ class Service:
         """How many contexts are learned from together."""
         return fitting.learn_batch(self.settings)
 
+    @property
+    def most_together(self) -> int:
+        """How many contexts are decided on together at most, with the present arms."""
+        pairs = len(self.held.arms) * (len(self.held.arms) - 1) // 2
+        return max(1, _COMPARISONS // (pairs * len(self.hosting.hosted)))
+
     def predict(
         self, rows: np.ndarray, eligible: np.ndarray | None, *, propensity: bool
     ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
         """Numbers of the decisions; arms, and with `propensity` ties, where the puller is here."""
         held, settings = self.held, last_bit(self.settings) if propensity else self.settings
-        pairs = len(held.arms) * (len(held.arms) - 1) // 2
-        if len(rows) > (most := max(1, _COMPARISONS // (pairs * len(self.hosting.hosted)))):
+        if len(rows) > (most := self.most_together):
             raise ArgumentError(
                 f"{len(rows):,} contexts of {len(held.arms)} arms compare more scores at once than fit in memory: at "
                 f"most {most:,} in a call, so make several"
@@ -198,8 +203,7 @@ class Service:
 
     def estimate(self, rows: np.ndarray, log: Logged | None, declared: Declared) -> Judged:
         """What the policy would have earned on these contexts; nothing is learned from them."""
-        held, pairs = self.held, len(self.held.arms) * (len(self.held.arms) - 1) // 2
-        size = min(_ESTIMATED, max(1, _COMPARISONS // (pairs * len(self.hosting.hosted))))
+        held, size = self.held, min(_ESTIMATED, self.most_together)
         parts = [slice(start, start + size) for start in range(0, len(rows), size)]
         check(self.settings, declared)
         clients: dict[str, ClientProgram] = {}

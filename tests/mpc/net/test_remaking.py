@@ -20,9 +20,10 @@ from mpc.net import mesh
 from mpc.net.cutting import Wire
 from mpc.net.frames import Kind, pack
 from mpc.net.links import Link
+from mpc.net.member import Member
 from mpc.net.memory import Memory
 from mpc.net.remaking import meet_lasting
-from mpc.net.tls import Member, Tls, TlsClient
+from mpc.net.tls import Tls, TlsClient
 from mpc.net.transport import Stamp
 from mpc.rounds import Input, Open, Reveal
 from mpc.session import Session

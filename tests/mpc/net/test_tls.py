@@ -15,11 +15,12 @@ import pytest
 
 from mpc.client import Receive, Send, serve
 from mpc.errors import ConfigError, PeerLost
-from mpc.net import hello, mesh, tls
+from mpc.net import door, hello, mesh
 from mpc.net.frames import Kind, pack
 from mpc.net.hello import Hello
+from mpc.net.member import Member, TlsSocket
 from mpc.net.memory import Memory
-from mpc.net.tls import Member, Tls, TlsClient, TlsSocket, listen_on
+from mpc.net.tls import Tls, TlsClient, listen_on
 from mpc.net.transport import Stamp
 from mpc.rounds import Input, Reveal
 from mpc.session import Session
@@ -309,7 +310,7 @@ def test_whoever_leaves_before_all_are_there_is_met_again(monkeypatch: pytest.Mo
     """The party that others call ends as soon as party 1 has met it, and is started again while party 1 waits."""
     members, listeners = session_of(2, ["customer"])
     first, both_met = threading.Event(), threading.Event()
-    real = tls.Door.answer
+    real = door.Door.answer
 
     def answer(*given: Any, **named: Any) -> str:
         why = real(*given, **named)
@@ -320,7 +321,7 @@ def test_whoever_leaves_before_all_are_there_is_met_again(monkeypatch: pytest.Mo
             raise ConfigError("it ends early")
         return why
 
-    monkeypatch.setattr(tls.Door, "answer", answer)
+    monkeypatch.setattr(door.Door, "answer", answer)
     address = listeners[0].getsockname()
 
     def party_1() -> Any:
@@ -344,7 +345,7 @@ def test_whoever_leaves_before_all_are_there_is_met_again(monkeypatch: pytest.Mo
 
 def test_whoever_has_met_all_waits_while_others_still_meet(monkeypatch: pytest.MonkeyPatch) -> None:
     """The customer reaches party 0 alone and ends; party 0 had met all by then, and waits for the one that follows."""
-    monkeypatch.setattr(tls, "_REMIND", 0.2)
+    monkeypatch.setattr(door, "_REMIND", 0.2)
     members, listeners = session_of(2, ["customer"])
     with contextlib.closing(listen_on("127.0.0.1", 0)) as nobody:
         nowhere = replace(members[2].peers[1], address=nobody.getsockname())
@@ -370,7 +371,7 @@ def test_whoever_has_met_all_waits_while_others_still_meet(monkeypatch: pytest.M
 def test_a_client_that_is_started_twice_takes_its_own_place(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its first connection still stands, as after a power cut, when it calls again; party 1 comes after both."""
     members, listeners = session_of(2, ["customer"])
-    calls, twice, real = list[str](), threading.Event(), tls.Door.answer
+    calls, twice, real = list[str](), threading.Event(), door.Door.answer
 
     def answer(*given: Any, **named: Any) -> str:
         calls.append(real(*given, **named))
@@ -378,7 +379,7 @@ def test_a_client_that_is_started_twice_takes_its_own_place(monkeypatch: pytest.
             twice.set()
         return calls[-1]
 
-    monkeypatch.setattr(tls.Door, "answer", answer)
+    monkeypatch.setattr(door.Door, "answer", answer)
 
     def party_1() -> None:
         assert twice.wait(30)

@@ -9,6 +9,7 @@ import pytest
 
 from mpc.launch import Place
 from mpc.net.frames import HEADER_BYTES
+from mpc.nursery import OFF
 from mpc.session import Session
 from tests.parties.processes import ROOT, Launched, script
 from tests.parties.programs import rounds
@@ -71,7 +72,8 @@ def test_a_key_is_in_no_repr_and_no_pickle() -> None:
 def test_tcp_parties_start_without_torch() -> None:
     """A party that needs no torch starts in a fraction of a second."""
     text = "import sys; from mpc.launch import join; t = join(); print('torch' in sys.modules); t.close()"
-    launched = Launched(script(text), 2)
+    anew = {party: {OFF: "no"} for party in range(2)}
+    launched = Launched(script(text), 2, own_environments=anew)
     assert launched.error is None
     assert launched.said == {"party 0": ["False"], "party 1": ["False"]}
 

@@ -66,16 +66,6 @@ def test_a_new_file_is_of_any_program_with_its_options_and_places(here: Path, ca
     assert config.options == {"arms": 3, "policy": "epsilon-greedy"} and config.listen is None
     assert config.peers["owner 0"].address == ("10.0.0.3", 7701), "who explores alike agrees on when"
     assert "<" not in (here / "role.toml").read_text().replace("<what its owner reads out>", "")
-    assert masked(capsys, f"config new dealer --dealer {options} {own.replace('role', 'dealer')}")[0] == 0
-    config = load(here / "dealer.toml")
-    assert (
-        config.role == "dealer" == config.dealt
-        and config.store is None
-        and config.peers.keys() == {"party 0", "party 1"}
-    )
-    refused(
-        masked(capsys, "config new P --program linucb-ds --mode classic --dealer --session t -o x.toml"), "nobody deals"
-    )
     said = masked(capsys, "config new puller --program samba --session trial -o other.toml")
     refused(said, "there is no role 'puller' in samba with these options: there are party 0, party 1, party 2, owner 0")
     refused(masked(capsys, "config new DC --program samba --mode x --session trial -o x.toml"), "no mode 'x': there")

@@ -22,7 +22,7 @@ from protocols.run.going_on import Kept
 from protocols.run.stopping import Stopped
 
 from ..machines import Machines, good
-from .test_members import STEPS, paying, session
+from .test_members import STEPS, late, paying, session
 
 
 class Killed(BaseException):
@@ -149,6 +149,24 @@ def test_who_ends_by_an_error_of_its_own_before_all_began_ends_the_start(tmp_pat
     said = [str(outcome.error) for outcome in outcomes]
     assert all("its checkpoints cannot be read" in each for each in said), said
     assert time.monotonic() - began < machines.seconds, "nobody waited for it"
+
+
+def test_late_rewards_of_before_the_checkpoint_are_still_heard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    """Of decisions 2, 3 and 4, which the parties that go on behind decision 5 have not learned from yet."""
+    asked = list[int]()
+    machines = session(tmp_path, dealer=True, delay=3)
+    pays = paying(2)
+
+    def world(said: dict[str, Any]) -> dict[str, Any] | None:
+        asked.append(said["decision"])
+        return pays(said)
+
+    instead = dying(machines, monkeypatch)
+    good(machines.play(worlds=[(PULLER, PAYER, late(world, 2))], instead=instead))
+    assert asked == list(range(STEPS - 2))
+    assert machines.result("party 0")["decisions"] == STEPS
 
 
 def test_a_wish_to_stop_is_heard_by_all_in_one_round(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 import urllib.request
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +17,7 @@ import pytest
 from bandits.environments import synthetic_linear
 from mpc.errors import ConfigError, PeerLost
 from mpc.net.certificates import CERTIFICATE_FILE, KEY_FILE
-from protocols.ppcb.clients import pulled
 from protocols.ppcb.command import PPCB
-from protocols.ppcb.player import split
 from protocols.ppcb.program import PAYER, PULLER
 from protocols.ppcb.run import Bandit
 from protocols.ppcb.settings import Settings
@@ -28,41 +25,12 @@ from protocols.run.config import load
 from protocols.run.diagnosis import diagnosed
 from protocols.run.launch import Processes, launch
 from protocols.run.member_process import prepared
-from protocols.run.program import party_name
 
 from ...parties.members import identity
 from ...parties.processes import free_port
 from ...parties.threads import side_by_side
-from ..machines import Machines, World, good
-
-STEPS, ARMS, DIM = 12, 3, 6
-
-
-@cache
-def bandit(parties: int) -> Bandit:
-    return Bandit.on(
-        synthetic_linear(ARMS, DIM, seed=5), Settings(ARMS, DIM, eps=0.2), parties=parties, steps=STEPS, seed=5
-    )
-
-
-def session(folder: Path, parties: int = 2, *, named: bool = False, dealer: bool = False, **changed: Any) -> Machines:
-    """Owners with their features; named: rows have ids."""
-    blocks = split(bandit(parties).world.contexts, parties)
-    data = {party_name(party): block.reshape(STEPS, -1) for party, block in blocks.items()}
-    options = {"steps": STEPS, "arms": ARMS, "dim": DIM, "eps": 0.2, **changed}
-    ids = {role: [f"patient-{4711 + at}" for at in range(STEPS)] for role in data if named}
-    return Machines(folder, PPCB(), options, parties, data=data, ids=ids, dealer=dealer)
-
-
-def paying(parties: int) -> World:
-    """What is between the puller's stdout and the payer's stdin."""
-
-    def paid(said: dict[str, Any]) -> dict[str, Any]:
-        outcomes = bandit(parties).world.outcomes[said["decision"]]
-        rewards = pulled(outcomes, np.array(said["values"]).reshape(1, 1))
-        return {**said, "values": rewards.reshape(-1).tolist()}
-
-    return paid
+from ..machines import World, good
+from .trial import ARMS, DIM, STEPS, bandit, paying, session
 
 
 @pytest.mark.parametrize("parties", [2, 3])
@@ -86,6 +54,28 @@ def test_the_same_arms_and_ledger_as_launched(
         assert (
             tmp_path / f"party-{party}" / "out/checkpoints" / f"party-{party}" / f"checkpoint-{STEPS:09d}.npz"
         ).exists()
+
+
+def late(world: World, by: int) -> World:
+    """The same, of the decision so many before the one that is told: what comes of the last ones never comes."""
+    said: dict[int, dict[str, Any]] = {}
+
+    def answers(line: dict[str, Any]) -> dict[str, Any] | None:
+        said[line["decision"]] = line
+        return world(said[line["decision"] - by]) if line["decision"] >= by else None
+
+    return answers
+
+
+def test_a_reward_comes_as_late_as_the_delay_allows(tmp_path: Path) -> None:
+    """Of decision n when n + 2 has been told: to wait for it earlier would be to wait for ever."""
+    machines = session(tmp_path, delay=3)
+    copied = machines.dealt()
+    good(machines.play(worlds=[(PULLER, PAYER, late(paying(2), 2))]))
+    settings = Settings(ARMS, DIM, eps=0.2, delay=3)
+    world = synthetic_linear(ARMS, DIM, seed=5)
+    launched = launch(Bandit.on(world, settings, parties=2, steps=STEPS, seed=5), Processes(60.0, copied))
+    assert machines.result(PULLER)["learned"] == launched.arms.reshape(STEPS, 1).tolist()
 
 
 def test_no_value_of_a_user_is_in_logs_or_metrics(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from bandits.samba import NAMES
 from offline import Plan
 from protocols.run.folder import reserved
 from protocols.run.options import add_problem, planned
-from protocols.samba.command import DEFAULT_ARMS, Samba
+from protocols.samba.command import Samba
 from protocols.samba.data_arms import arms_of
 
 from ..harness import LIMIT, Output, awaited, document, masked, refused, started
@@ -38,6 +38,8 @@ MISTAKES: list[tuple[str, str]] = [
     ("--budget 0", "0 pulls"),
     ("--budget many", "invalid int value: 'many'"),
     ("--exploring text", "--exploring is of --mode classic: on shares nobody is told"),
+    ("--arms 0", "--arms 0: there must be an arm"),
+    ("--arms-file means.txt --arms 3", "--arms-file has its own number of arms: leave out --arms"),
     ("--data jester", "--data jester needs the folder of its ratings: name it with --data-dir"),
     ("--data-dir .", "--data-dir is of --data movielens and jester"),
     ("--data jester --data-dir . --arms-file means.txt", "--arms-file and --data both name arms: leave one out"),
@@ -156,8 +158,15 @@ def test_items_of_ratings_are_arms_by_either_count(means: str, best: float) -> N
     parser = argparse.ArgumentParser()
     add_problem(Samba(), parser)
     options = parser.parse_args(["--data", "jester", "--data-dir", str(SHARED), "--means", means, "--arms", "100"])
-    arms = arms_of(options, DEFAULT_ARMS)
+    arms = arms_of(options)
     assert len(arms) == 100 and arms.means.max() == pytest.approx(best, abs=1e-4)
+
+
+@pytest.mark.parametrize(("words", "arms"), [("", 10), ("--arms 3", 3), ("--arms 1", 1)])
+@pytest.mark.usefixtures("here")
+def test_built_in_arms_are_as_many_as_one_says(words: str, arms: int, capsys: Output) -> None:
+    facts = document(capsys, f"run samba --budget 12 {words}")
+    assert facts["arms"] == arms and facts["pulls_equal_reference"] is True
 
 
 @pytest.mark.parametrize(("words", "said"), MISTAKES)

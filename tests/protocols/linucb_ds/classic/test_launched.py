@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +20,15 @@ from bandits.linear_problem import LinearProblem
 from bandits.oful import Confidence
 from bandits.spectral import neighbour_graph, spectral_problem
 from mpc.errors import ConfigError
-from mpc.launch import launch
+from mpc.launch import launch, own_command
 from protocols.linucb_ds.classic.cast import ROLES, cast_of
 from protocols.linucb_ds.classic.messages import Role
 from protocols.linucb_ds.classic.run import play_classic
 from protocols.published import participant
 from protocols.published.participant import Cast, input_path
+from tests.parties.processes import ENVIRONMENT, script
 
-ROLE = [sys.executable, "-m", "protocols.published.participant", "protocols.linucb_ds.classic.cast:PUBLISHED"]
+ROLE = own_command("protocols.published.participant", "protocols.linucb_ds.classic.cast:PUBLISHED")
 
 
 def linucb(dim: int = 3, arms: int = 6) -> LinearProblem:
@@ -96,12 +96,10 @@ def test_the_first_cause_is_reported_once(
 def test_a_participant_that_never_comes_is_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mpc.launch._SECONDS_TO_START", 1.0)
     cast_of(linucb(), Scales(), budget=7, seed=1, noise=Noise.SIGN, bits=256, insecure=True).write(tmp_path)
-    given = [ROLE[-1], str(tmp_path)]
-    role = f"import sys, runpy; sys.argv[1:] = {given}; runpy.run_module({ROLE[-2]!r}, run_name='__main__')"
+    role = "import protocols.published.participant as c; c.party_main(c.main)"
     absent = f"import json, os\nif json.loads(os.environ['MASKED_PLACE'])['node'] != 3:\n {role}"
-    command = [sys.executable, "-c", absent]
     with pytest.raises(ConfigError, match="DC did not join"):
-        launch(command, 4, timeout=1.0)
+        launch([*script(absent), ROLE[-1], str(tmp_path)], 4, environment=ENVIRONMENT, timeout=1.0)
 
 
 def test_a_customer_that_hangs_does_not_hold_the_others(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -19,7 +18,7 @@ pytest.importorskip("phe", reason="the extra 'paillier' is not installed")
 
 from bandits.samba import BernoulliArms, Seeds
 from mpc.errors import ConfigError
-from mpc.launch import launch
+from mpc.launch import launch, own_command
 from protocols.published import participant
 from protocols.published.participant import Cast, input_path
 from protocols.run.checkpoint import Checkpoint
@@ -28,12 +27,13 @@ from protocols.samba.classic import run as classic_run
 from protocols.samba.classic.cast import cast_of
 from protocols.samba.classic.checkpoints import RunKept
 from protocols.samba.classic.messages import Spec
+from tests.parties.processes import ENVIRONMENT, script
 
 from .runs import classic, same
 
 MEANS = [0.2, 0.8, 0.5]
 ALONE = [range(i, i + 1) for i in range(3)]
-PROCESS = [sys.executable, "-m", "protocols.published.participant", "protocols.samba.classic.cast:PUBLISHED"]
+PROCESS = own_command("protocols.published.participant", "protocols.samba.classic.cast:PUBLISHED")
 
 
 def launched(policy: Any = "ucb", budget: int = 60, means: Any = MEANS, **rest: Any) -> Any:
@@ -67,7 +67,7 @@ def test_twenty_owners() -> None:
 
 def test_a_killed_owner_is_named_and_the_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The owner that is pulled after step 60 kills itself."""
-    script = """
+    text = """
 import os, signal, sys
 import protocols.samba.classic.cast as cast
 from mpc.launch import party_main
@@ -79,7 +79,7 @@ party_main(main)
     before = participant.launch
 
     def fatal(command: list[str], *given: Any, **rest: Any) -> None:
-        before([sys.executable, "-c", script, *command[-2:]], *given, **rest)
+        before([*script(text), *command[-2:]], *given, environment=ENVIRONMENT, **rest)
 
     with monkeypatch.context() as patch:
         patch.setattr(participant, "launch", fatal)
@@ -168,7 +168,7 @@ def test_a_participant_that_never_comes_is_missed(tmp_path: Path, monkeypatch: p
     role = "import protocols.published.participant as c; c.party_main(c.main)"
     absent = f"import json, os\nif json.loads(os.environ['MASKED_PLACE'])['node'] != 4:\n {role}"
     with pytest.raises(ConfigError, match="owner 1 did not join"):
-        launch([sys.executable, "-c", absent, PROCESS[-1], str(tmp_path)], 5, timeout=2.5)
+        launch([*script(absent), PROCESS[-1], str(tmp_path)], 5, environment=ENVIRONMENT, timeout=2.5)
 
 
 def test_a_participant_alone_says_how_it_is_started(tmp_path: Path) -> None:

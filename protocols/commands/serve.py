@@ -1,0 +1,126 @@
+"""`masked serve`: the bandit beside the programs that need an arm now, over HTTP."""
+
+from __future__ import annotations
+
+import re
+from argparse import ArgumentParser, ArgumentTypeError, Namespace, RawDescriptionHelpFormatter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from mpc.errors import ConfigError
+from mpc.extras import extra
+
+from ..run.parser import whole
+
+_ABOUT = """A private contextual bandit as a service: owners send parts of contexts, the puller asks for an arm, and the
+payer says what it paid, when it is known.  --try has all parties in this process: to try it, and where one process may
+see everything.  What was answered is on disk: after a crash, start the same command again.
+"""
+_EXAMPLES = """examples:
+  masked serve --try --folder trial --arms ibuprofen,naproxen,paracetamol --owners 2,1,1 --make-tokens
+  masked serve --try --folder trial                          go on with what is there
+  masked serve --try --folder trial --steps 1e5              learn from more than was declared
+  curl -H "Authorization: Bearer $(cat trial/tokens/watcher.token)" http://127.0.0.1:7780/ledger
+"""
+_LISTEN = "127.0.0.1:7780"
+
+
+def register(commands: Any, _: Sequence[str]) -> None:
+    """Add `serve`."""
+    serve: ArgumentParser = commands.add_parser(
+        "serve", help="decide and learn for other programs, over HTTP", description=_ABOUT, epilog=_EXAMPLES,
+        formatter_class=RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    serve.add_argument("--try", dest="alone", action="store_true", help="with all parties in this process")
+    serve.add_argument("--folder", type=Path, required=True, help="where the bandit is, or will be; 0700")
+    serve.add_argument(
+        "--listen", default=_LISTEN, metavar="HOST:PORT", help=f"of this machine, if not said ({_LISTEN})"
+    )
+    tokens = serve.add_argument_group("who may ask")
+    tokens.add_argument("--tokens", type=Path, metavar="DIR", help="a file for each role (FOLDER/tokens)")
+    tokens.add_argument("--make-tokens", action="store_true", help="make those that are missing")
+    tokens.add_argument("--no-tokens", action="store_true", help="whoever is on this machine may ask as any role")
+    made = serve.add_argument_group("the bandit, when it is made")
+    made.add_argument("--arms", type=_arms, help="how many, or their names with commas between them")
+    made.add_argument("--owners", type=_widths, metavar="D0,D1,...", help="features of each owner")
+    made.add_argument("--policy", choices=("epsilon-greedy", "linucb", "thompson"), help="(epsilon-greedy)")
+    made.add_argument("--eps", type=float, help="how often it explores (0.1)")
+    made.add_argument("--alpha", type=float, help="of linucb and thompson (1)")
+    made.add_argument("--ridge", type=float, help="of its regressions (1)")
+    made.add_argument("--bound", type=float, help="the largest norm of one owner's features (1)")
+    made.add_argument("--reward-range", type=_range, metavar="LOW,HIGH", help="where every reward lies (0,1)")
+    made.add_argument("--most-unpaid", type=whole, metavar="N", help="decisions that are kept for a reward (10,000)")
+    made.add_argument("--steps", type=whole, metavar="N", help="rewards to learn from, or more than before (10,000)")
+    serve._negative_number_matcher = re.compile(r"^-[\d.][-\d.,e+]*$")
+    limits = serve.add_argument_group("limits")
+    limits.add_argument("--batch", type=whole, default=64, metavar="N", help="contexts taken together (64)")
+    limits.add_argument("--longest", type=whole, default=4096, metavar="N", help="contexts that may wait (4,096)")
+    limits.add_argument("--body", type=whole, default=1 << 20, metavar="BYTES", help="of a request (1,048,576)")
+    serve.set_defaults(run=_serve)
+
+
+def _serve(options: Namespace) -> None:
+    with extra("masked serve"):
+        from mpc.net.web import Web, check_exposed, serve
+    from mpc.net.requests import Limits
+    from mpc.net.tokens import Tokens, make_tokens
+
+    from ..ppcb.serving.endpoints import roles_of
+    from ..ppcb.serving.service import Wanted, opened
+    from ..run.log import Log
+
+    if not options.alone:
+        raise ConfigError("say --try: all parties are in this process; between machines there is 'masked party'")
+    for name, least in (("batch", 1), ("longest", 1), ("body", 100)):
+        if getattr(options, name) < least:
+            raise ConfigError(f"--{name} is at least {least}, not {getattr(options, name)}")
+    address, log = _address(options.listen), Log("all parties", options.folder.name)
+    if options.no_tokens:
+        check_exposed(address[0], None)
+    wanted = Wanted(**{name: getattr(options, name) for name in Wanted.__dataclass_fields__})
+    with log.ending(), opened(
+        options.folder, wanted, most=options.batch, longest=options.longest, say=log
+    ) as service:  # fmt: skip
+        roles, place = roles_of(service.found.bandit.settings), options.tokens or options.folder / "tokens"
+        if options.make_tokens:
+            for path in make_tokens(place, roles):
+                log(f"made {path}: hand it to who asks as {path.stem.replace('-', ' ')}, and to nobody else")
+        known = None if options.no_tokens else Tokens.read(place, roles)
+        web = Web(service.site, tokens=known, limits=Limits(body=options.body), say=log)
+
+        def ready(host: str, port: int) -> None:
+            log(f"http://{host}:{port}/docs says what is asked; {service.found.held.next_decision:,} decisions so far")
+
+        serve(web, address, ready=ready)
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdecimal() or int(port) >= 1 << 16:
+        raise ConfigError(f"--listen is HOST:PORT, such as {_LISTEN}, not {text!r}")
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def _arms(text: str) -> int | list[str]:
+    words = [word.strip() for word in text.split(",")]
+    if len(words) == 1 and words[0].isdecimal():
+        return int(words[0])
+    if len(words) < 2 or not all(words):
+        raise ArgumentTypeError(f"how many arms, or their names with commas between them, not {text!r}")
+    return words
+
+
+def _widths(text: str) -> list[int]:
+    try:
+        return [int(word) for word in text.split(",")]
+    except ValueError:
+        raise ArgumentTypeError(f"numbers of features, such as 2,1,1, not {text!r}") from None
+
+
+def _range(text: str) -> tuple[float, float]:
+    try:
+        low, high = map(float, text.split(","))
+    except ValueError:
+        raise ArgumentTypeError(f"two numbers, such as 0,1, not {text!r}") from None
+    return low, high

@@ -1,0 +1,89 @@
+"""Parts of contexts, which owners send one by one, until a decision is asked for.  Knows numbers; no share, no request.
+
+They are kept in memory alone: after a crash owners send theirs again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from mpc.errors import RangeError
+from mpc.net.requests import Refused
+
+from ..library.arguments import contexts_of
+
+
+class _Parts(NamedTuple):
+    since: float
+    blocks: dict[int, np.ndarray]
+
+
+class Waiting:
+    """blocks: whose the features are, of owners that have any.  most: contexts; longest: seconds that one waits."""
+
+    def __init__(
+        self, blocks: dict[int, slice], bound: float, *, most: int = 10_000, longest: float = 600.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:  # fmt: skip
+        self._blocks, self._bound, self._clock = blocks, bound, clock
+        self._most, self._longest = most, longest
+        self._dim = max(block.stop for block in blocks.values())
+        self._found: dict[str, _Parts] = {}
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def put(self, owner: int, names: Sequence[str], rows: Sequence[Sequence[float]]) -> None:
+        """One owner's features of some contexts: all of them, or none and `Refused`."""
+        self._drop_old()
+        block = self._blocks.get(owner)
+        if block is None:
+            raise Refused(422, f"owner {owner} has no features: there is nothing to send")
+        width = block.stop - block.start
+        if any(len(row) != width for row in rows):
+            raise Refused(422, f"owner {owner} has {width} features of each context: send as many")
+        try:
+            found, _ = contexts_of(np.array(rows, np.float64), {owner: slice(0, width)}, bound=self._bound)
+        except RangeError as error:
+            raise Refused(422, error.told) from None
+        fresh = [name for name in names if name not in self._found]
+        for name, row in zip(names, found):
+            if (parts := self._found.get(name)) and owner in parts.blocks and (parts.blocks[owner] != row).any():
+                raise Refused(409, f"owner {owner} sent other features of one of these ids before: choose new ids")
+        if len(self._found) + len(fresh) > self._most:
+            raise Refused(429, f"{self._most:,} contexts wait for a decision: ask for some first", retry=5)
+        now = self._clock()
+        for name, row in zip(names, found):
+            self._found.setdefault(name, _Parts(now, {})).blocks[owner] = row
+
+    def take(self, names: Sequence[str]) -> np.ndarray:
+        """(contexts, dim), which wait no longer: all of them, or none and `Refused`."""
+        self._drop_old()
+        for name in names:
+            parts = self._found.get(name)
+            lacking = [owner for owner in self._blocks if parts is None or owner not in parts.blocks]
+            if lacking:
+                owners = " and ".join(f"owner {owner}" for owner in lacking)
+                raise Refused(
+                    404,
+                    f"context {name!r} lacks the part of {owners}: it was not sent, waited longer than "
+                    f"{self._longest:g} s, or was decided on: send it to /context",
+                )
+        rows = np.zeros((len(names), self._dim))
+        for row, name in zip(rows, names):
+            for owner, part in self._found.pop(name).blocks.items():
+                row[self._blocks[owner]] = part
+        return rows
+
+    def _drop_old(self) -> None:
+        """Those whose decision nobody asked for; they stand in the order in which they came."""
+        before = self._clock() - self._longest
+        while self._found:
+            oldest = next(iter(self._found))
+            if self._found[oldest].since > before:
+                return
+            del self._found[oldest]

@@ -1,0 +1,59 @@
+"""A token for each role: made, read, told apart, and refused where others could have read it."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+from mpc.errors import ConfigError
+from mpc.net.tokens import Tokens, make_tokens
+
+ROLES = ("owner 0", "owner 1", "payer")
+
+
+def letters(folder: Path, role: str) -> str:
+    return (folder / f"{role.replace(' ', '-')}.token").read_text().strip()
+
+
+def test_each_token_is_of_its_role_alone(tmp_path: Path) -> None:
+    made = make_tokens(tmp_path / "t", ROLES)
+    assert len(made) == 3 and all(path.stat().st_mode & 0o777 == 0o600 for path in made)
+    assert (tmp_path / "t").stat().st_mode & 0o777 == 0o700
+    tokens = Tokens.read(tmp_path / "t", ROLES)
+    for role in ROLES:
+        assert tokens.role_of(letters(tmp_path / "t", role)) == role
+    own = letters(tmp_path / "t", "payer")
+    for wrong in ("", own[:-1], own + "a", own.swapcase(), "é", "\udcff"):
+        assert tokens.role_of(wrong) is None
+    assert own not in repr(tokens)
+    with pytest.raises(TypeError):
+        pickle.dumps(tokens)
+
+
+def test_those_that_are_there_stay(tmp_path: Path) -> None:
+    make_tokens(tmp_path, ROLES[:2])
+    before = letters(tmp_path, "owner 0")
+    assert [path.name for path in make_tokens(tmp_path, ROLES)] == ["payer.token"]
+    assert letters(tmp_path, "owner 0") == before
+
+
+def test_what_is_missing_open_short_or_twice_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"payer.token is missing.*--make-tokens, or serve without any"):
+        Tokens.read(tmp_path, ["payer"])
+    make_tokens(tmp_path, ROLES)
+    file = tmp_path / "payer.token"
+    file.chmod(0o640)
+    with pytest.raises(ConfigError, match="chmod 600"):
+        Tokens.read(tmp_path, ROLES)
+    file.chmod(0o600)
+    file.write_text("short\n")
+    with pytest.raises(ConfigError, match="holds no token"):
+        Tokens.read(tmp_path, ROLES)
+    file.write_text(letters(tmp_path, "owner 0"))
+    with pytest.raises(ConfigError, match="have the same token"):
+        Tokens.read(tmp_path, ROLES)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match="choose another place"):
+        make_tokens(tmp_path / "file" / "below", ROLES)

@@ -1,0 +1,98 @@
+"""`masked serve` from the command line: the examples of its page, its end, and what is refused in a line."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from protocols.cli import main
+
+from ..harness import ROOT
+
+pytestmark = pytest.mark.needs("starlette", "uvicorn")
+PAGE = (ROOT / "docs" / "service.md").read_text()
+MASKED = [sys.executable, "-m", "protocols"]
+
+
+@contextmanager
+def started(words: list[str], folder: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """The process, and where it listens."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen(
+        [*MASKED, *words, "--listen", "127.0.0.1:0"], cwd=folder, stderr=subprocess.PIPE, text=True, env=environment
+    )
+    try:
+        assert process.stderr is not None
+        said = ""
+        for line in process.stderr:
+            said += line
+            if found := re.search(r"http://(127\.0\.0\.1:\d+)/docs says what is asked", line):
+                yield process, found.group(1)
+                return
+        raise AssertionError(said)
+    finally:
+        process.kill()
+        process.wait()
+        if process.stderr is not None:
+            process.stderr.close()
+
+
+def test_the_examples_of_the_page_run_and_its_end_is_in_order(tmp_path: Path) -> None:
+    command = re.search(r"^masked (serve --try .*--make-tokens)$", PAGE, re.M)
+    shell = re.search(r"^```sh\n(.*?)^```$", PAGE, re.M | re.S)
+    assert command is not None and shell is not None
+    with started(command.group(1).split(), tmp_path) as (process, address):
+        text = shell.group(1).replace("127.0.0.1:7780", address)
+        done = subprocess.run(
+            ["bash", "-euc", text], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True
+        )
+        lines = [line for line in done.stdout.splitlines() if line.strip()]
+        assert [json.loads(line) for line in lines[:3]] == [{"received": 1}] * 3
+        told = json.loads(lines[3])
+        assert told["decision_id"] == 0 and told["arm"] in ("ibuprofen", "naproxen", "paracetamol")
+        assert json.loads(lines[4]) == {"learned": 1} and json.loads(lines[5])[0]["what"] == "arm"
+        assert "masked_serve_decisions_total 1" in lines
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 128 + signal.SIGTERM
+    assert stat.S_IMODE((tmp_path / "trial" / "tokens" / "payer.token").stat().st_mode) == 0o600
+    again = tmp_path / "trial"
+    with started(["serve", "--try", "--folder", str(again)], tmp_path) as (process, _):
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 130
+    assert not (again / "lock").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--folder a", "say --try"),
+        ("--try --folder a", "say --arms and --owners"),
+        ("--try --folder a --arms 3 --owners 2,1", "owner-0.token is missing"),
+        ("--try --folder a --arms 3 --owners 2,1 --no-tokens --listen 0.0.0.0:0", "this machine alone"),
+        ("--try --folder a --arms 3 --owners 2,1 --listen 7780", "--listen is HOST:PORT"),
+        ("--try --folder a --arms 1 --owners 2,1", "at least 2 arms"),
+        ("--try --folder a --arms x,x --owners 2,1", "two arms are called 'x'"),
+        ("--try --folder a --arms x,y --owners 3", "at least 2 parties"),
+        ("--try --folder a --arms 3 --owners 2,1 --batch 0", "--batch is at least 1"),
+        ("--try --folder a --arms 3 --owners 2,b", "numbers of features, such as 2,1,1"),
+        ("--try --folder a --arms 3, --owners 2,1", "their names with commas between them"),
+    ],
+)
+def test_what_is_refused_is_one_line(
+    words: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as caught:
+        main(["serve", *words.split()])
+    lines = capsys.readouterr().err.splitlines()
+    assert caught.value.code == 2 and said in lines[-1], lines
