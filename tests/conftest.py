@@ -7,30 +7,25 @@ rejects: with its seed fixed it passes or fails for good, and the confidence say
 from __future__ import annotations
 
 import itertools
-import os
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
-from scipy import stats
 
 from mpc import EVERYONE, Reveal, Session, nursery
 from mpc.extras import EXTRAS, installed
 from mpc.lifeline import hear_ctrl_c
 from mpc.prg import KEY_BYTES, Prg
 from offline import InsecureSeededDealer
+from tests.oracles import stats
 
 settings.register_profile(
     "masked", deadline=None, derandomize=True, database=None, max_examples=60,
     suppress_health_check=[HealthCheck.too_slow],
 )  # fmt: skip
 settings.load_profile("masked")
-if "PYTHONPYCACHEPREFIX" in os.environ:  # what is compiled has a place: hundreds of processes need it once
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    sys.dont_write_bytecode = False
 nursery.ROOMS = (*nursery.ROOMS, "tests")  # what tests launch is forked off a nursery, as roles are
 hear_ctrl_c()  # some tests press it; processes that they start hear it too
 

@@ -41,6 +41,7 @@ _SUMS_AND_PIECES = 0x01 | 0x02  # checksums and cutting are left to who receives
 _HEADER = 10  # bytes that the kernel sets before each packet
 _MOST = _HEADER + (1 << 16)
 _TO, _VERSION_4 = slice(_HEADER + 16, _HEADER + 20), 4
+_OPTIONS = Path("/proc/sys/net/ipv4")  # of the namespace that this process is in
 _QUEUE = 10_000  # packets that wait in a device
 _BURST = 64  # packets of one place before the others are looked at
 USUAL = ("cubic", "reno")
@@ -71,14 +72,17 @@ class Line:
 
 
 @contextlib.contextmanager
-def delayed(places: int, milliseconds: float, *, windows: Sequence[str] = USUAL) -> Iterator[Line]:
+def delayed(
+    places: int, milliseconds: float, *, windows: Sequence[str] = USUAL, keeps: bool = False
+) -> Iterator[Line]:  # fmt: skip
     """A line between so many places; ConfigError where this machine refuses namespaces or devices.
 
-    milliseconds: one way.  windows: ways in which TCP may find its window there, the first that is to be had.
+    milliseconds: one way.  windows: ways in which TCP may find its window there, the first that is to be had.  keeps:
+    whether TCP keeps its window when a connection is silent, as an administrator may have it.
     """
     if not sys.platform.startswith("linux") or shutil.which("ip") is None:
         raise ConfigError("network namespaces are Linux's, and made with 'ip' of iproute2: install it")
-    command = [sys.executable, "-m", __name__, "carry", str(places), str(milliseconds), *windows]
+    command = [sys.executable, "-m", __name__, "carry", str(places), str(milliseconds), str(int(not keeps)), *windows]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         cwd=Path(__file__).resolve().parents[2],
@@ -94,7 +98,7 @@ def delayed(places: int, milliseconds: float, *, windows: Sequence[str] = USUAL)
             process.stdin.close()
 
 
-def _carry(places: int, seconds: float, windows: Sequence[str]) -> None:
+def _carry(places: int, seconds: float, restarts: str, windows: Sequence[str]) -> None:
     namespaces, devices, window = [], [], ""
     try:
         for at in range(places):
@@ -102,6 +106,7 @@ def _carry(places: int, seconds: float, windows: Sequence[str]) -> None:
             namespaces.append(os.open("/proc/thread-self/ns/net", os.O_RDONLY))
             devices.append(_device(at))
             window = _found(windows)
+            (_OPTIONS / "tcp_slow_start_after_idle").write_text(restarts)
     except OSError as error:
         why = f"{error.filename or 'namespaces'}: {error.strerror}"
         raise SystemExit(f"this machine refuses network namespaces ({why}): be root, or play on loopback") from error
@@ -127,7 +132,7 @@ def _found(windows: Sequence[str]) -> str:
     """The first of these that this namespace may have."""
     for window in windows:
         with contextlib.suppress(OSError):
-            Path("/proc/sys/net/ipv4/tcp_congestion_control").write_text(window)
+            (_OPTIONS / "tcp_congestion_control").write_text(window)
             return window
     raise OSError(1, f"TCP finds its window by none of {', '.join(windows)} here")
 
@@ -171,6 +176,6 @@ def _system(name: str, *given: int) -> None:
 
 if __name__ == "__main__":
     if sys.argv[1] == "carry":
-        _carry(int(sys.argv[2]), float(sys.argv[3]) / 1e3, sys.argv[4:])
+        _carry(int(sys.argv[2]), float(sys.argv[3]) / 1e3, sys.argv[4], sys.argv[5:])
     else:
         _inside(sys.argv[2].split(","), sys.argv[3], sys.argv[4:])

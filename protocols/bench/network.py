@@ -35,12 +35,12 @@ from ..run.launch import Processes, prepare
 from ..run.rehearsal import rehearse
 from . import crypten as peer
 from .delay_line import DEVICE, Line, delayed
-from .network_page import ARMS, DIM, Exchange, Results, Step, as_json, as_markdown, missed
+from .network_page import ARMS, DIM, Distance, Exchange, Results, Step, as_json, as_markdown, missed
 from .network_party import GLOO, TCP, TLS, UNIX, Plan, identity
 from .report import Page
 
-PARTIES, DELAYS = (2, 3, 5), (None, 0.0, 1.0, 10.0, 40.0)
-"""None: loopback.  Milliseconds one way over a line of our own."""
+PARTIES = (2, 3, 5)
+DISTANCES = (Distance(None), Distance(0.0), Distance(1.0), Distance(10.0), Distance(40.0), Distance(40.0, kept=True))
 _LIMIT = 1500.0  # seconds that one setting may take
 _WARM_UP = 3
 _FAR = 10.0  # milliseconds from which on a first message after silence is measured
@@ -71,12 +71,12 @@ def measure(*, quick: bool, with_peer: bool) -> Results:
     if not installed("torch"):
         results.notes.append("torch is not installed, so gloo is missing.")
     for parties in (2,) if quick else PARTIES:
-        for delay in (None, 10.0) if quick else DELAYS:
+        for distance in (DISTANCES[0], DISTANCES[3]) if quick else DISTANCES:
             try:
-                with _between(parties, delay) as line:
-                    say(f"N = {parties}, {_where(delay)}")
-                    repeats, peers = _repeats(delay, quick=quick), with_peer and not why_not
-                    _set_up(results, parties, delay, line, repeats, peers=peers)
+                with _between(parties, distance) as line:
+                    say(f"N = {parties}, {distance.text}{' ms one way' * (distance.delay is not None)}")
+                    repeats, peers = _repeats(distance, quick=quick), with_peer and not why_not and not distance.kept
+                    _set_up(results, parties, distance, line, repeats, peers=peers)
             except _Refused as refused:
                 if str(refused) not in results.notes:
                     say(str(refused))
@@ -89,29 +89,29 @@ class _Refused(ConfigError):
 
 
 @contextlib.contextmanager
-def _between(parties: int, delay: float | None) -> Iterator[Line | None]:
-    if delay is None:
+def _between(parties: int, distance: Distance) -> Iterator[Line | None]:
+    if distance.delay is None:
         yield None
         return
     with contextlib.ExitStack() as around:
         try:
-            line = around.enter_context(delayed(parties + 2, delay))
+            line = around.enter_context(delayed(parties + 2, distance.delay, keeps=distance.kept))
         except ConfigError as error:
             raise _Refused(f"{error}; so all is on loopback.") from error
         yield line
 
 
-def _repeats(delay: float | None, *, quick: bool) -> Repeats:
-    far, silent = delay is not None and delay >= _FAR, ((32_000, 5), (1 << 20, 3))
+def _repeats(distance: Distance, *, quick: bool) -> Repeats:
+    far, silent = (distance.delay or 0.0) >= _FAR, ((32_000, 3), (1 << 20, 2))
     if quick:
         return Repeats(((8, 3, 4), (32_000, 2, 2)), silent[:1] if far else (), 6, 1)
     if far:
-        return Repeats(((8, 4, 4), (32_000, 4, 4), (1 << 20, 3, 2)), silent, 18, 2)
+        return Repeats(((8, 4, 4), (32_000, 4, 4), (1 << 20, 3, 2)), silent, 13, 1)
     return Repeats(((8, 30, 20), (32_000, 20, 4), (1 << 20, 6, 2)), (), 103, 5)
 
 
 def _set_up(
-    results: Results, parties: int, delay: float | None, line: Line | None, repeats: Repeats, *, peers: bool
+    results: Results, parties: int, distance: Distance, line: Line | None, repeats: Repeats, *, peers: bool
 ) -> None:  # fmt: skip
     """One number of parties at one distance."""
     ways = (TLS, TCP, *([UNIX] if line is None else []), *([GLOO] if installed("torch") else []))
@@ -141,11 +141,11 @@ def _set_up(
             timeout=_LIMIT,
         )  # fmt: skip
     told = [json.loads(said[f"party {party}"]) for party in range(parties)]
-    results.exchanges.extend(_exchanges(told, plan, parties, delay))
-    results.steps.extend(_steps(told, ways, parties, delay))
+    results.exchanges.extend(_exchanges(told, plan, parties, distance))
+    results.steps.extend(_steps(told, ways, parties, distance))
     if peers:
         found = peer.measure_bandit(parties, ARMS, DIM, repeats.peer, fastest=False, line=line)
-        results.peers.extend({**row, "delay": delay} for row in found if row["microseconds"] is not None)
+        results.peers.extend({**row, "delay": distance.delay} for row in found if row["microseconds"] is not None)
 
 
 def _ports(ways: tuple[str, ...]) -> dict[str, int]:
@@ -157,26 +157,22 @@ def _ports(ways: tuple[str, ...]) -> dict[str, int]:
     return ports
 
 
-def _exchanges(told: list[dict[str, Any]], plan: Plan, parties: int, delay: float | None) -> list[Exchange]:
+def _exchanges(told: list[dict[str, Any]], plan: Plan, parties: int, distance: Distance) -> list[Exchange]:
     silent = {size: [each["silent"][at] for each in told] for at, (size, _) in enumerate(plan.silent)}
     rows = []
     for at, (size, _, _) in enumerate(plan.exchanges):
         for way in told[0]["exchanges"][at]:
             after = float(np.mean([each[way] for each in silent[size]])) if size in silent else None
             slowest = max(each["exchanges"][at][way] for each in told)
-            rows.append(Exchange(parties, delay, way, size, slowest, after))
+            rows.append(Exchange(parties, distance, way, size, slowest, after))
     return rows
 
 
-def _steps(told: list[dict[str, Any]], ways: tuple[str, ...], parties: int, delay: float | None) -> list[Step]:
+def _steps(told: list[dict[str, Any]], ways: tuple[str, ...], parties: int, distance: Distance) -> list[Step]:
     rows = []
     for way in ways:
         first, every = told[0]["steps"][way]["cost"], [each["steps"][way]["nanoseconds"] for each in told]
         count, slowest = len(every[0]), np.max(every, axis=0)[_WARM_UP:]
         rounds, hops, opened = (first[name] / count for name in ("rounds", "client_hops", "opened_bytes"))
-        rows.append(Step(parties, delay, way, float(np.median(slowest)) / 1e3, rounds, hops, opened))
+        rows.append(Step(parties, distance, way, float(np.median(slowest)) / 1e3, rounds, hops, opened))
     return rows
-
-
-def _where(delay: float | None) -> str:
-    return "loopback" if delay is None else f"{delay:g} ms one way"

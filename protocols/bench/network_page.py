@@ -18,7 +18,9 @@ _ABOUT = """Each party is a process, and so are the bandit's puller and payer. T
 medians of the slowest party; exchanges are timed in turns, so whatever else the machine does hits all ways alike. gloo
 is our rounds over torch.distributed, a header and then the payload; its own all_gather stands beside it. A delay is one
 way, over a line of our own between network namespaces, which TCP takes for a network: 0 ms shows what the line itself
-takes. Each way to talk keeps its connections all the time."""
+takes. On it plain TCP and gloo find their window as most machines have it (cubic, or reno where a namespace may not
+have that), and TLS asks for bbr, which it gets where users may have it. 'Window kept' is plain TCP where an
+administrator has set net.ipv4.tcp_slow_start_after_idle to 0."""
 _EXCHANGES = (
     ("N", "d"), ("one way, ms", "s"), ("bytes", ","), ("TLS, us", ",.0f"), ("TCP, us", ",.0f"), ("unix, us", ",.0f"),
     ("gloo, us", ",.0f"), ("all_gather, us", ",.0f"), ("times TCP", ".2f"), ("all_gather's times TLS", ".1f"),
@@ -35,14 +37,26 @@ _STEPS = (
 
 
 @dataclass(frozen=True)
-class Exchange:
-    """Microseconds of one exchange.  silent: of the first after a second of silence, the mean over parties.
-
-    delay: milliseconds one way; None on loopback.
+class Distance:
+    """delay: milliseconds one way over a line of our own; None on loopback.  kept: an administrator has seen to it that
+    TCP keeps its window in silence.
     """
 
-    parties: int
     delay: float | None
+    kept: bool = False
+
+    @property
+    def text(self) -> str:
+        """In a table."""
+        return "loopback" if self.delay is None else f"{self.delay:g}{', window kept' * self.kept}"
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """Microseconds of one exchange.  silent: of the first after a second of silence, the mean over parties."""
+
+    parties: int
+    distance: Distance
     way: str
     size: int
     microseconds: float
@@ -54,7 +68,7 @@ class Step:
     """A step of the bandit, the median over steps of the slowest party; rounds, clients' messages, bytes to a peer."""
 
     parties: int
-    delay: float | None
+    distance: Distance
     way: str
     microseconds: float
     rounds: float
@@ -70,10 +84,6 @@ class Results:
     steps: list[Step]
     peers: list[dict[str, Any]]
     notes: list[str]
-
-
-def _place(delay: float | None) -> str:
-    return "loopback" if delay is None else f"{delay:g}"
 
 
 def as_json(results: Results) -> str:
@@ -101,23 +111,23 @@ def as_markdown(results: Results) -> str:
 
 def _grouped(rows: list[Exchange]) -> list[dict[str, Exchange]]:
     """By everything but the way."""
-    groups = dict[tuple[int, float | None, int], dict[str, Exchange]]()
+    groups = dict[tuple[int, Distance, int], dict[str, Exchange]]()
     for row in rows:
-        groups.setdefault((row.parties, row.delay, row.size), {})[row.way] = row
+        groups.setdefault((row.parties, row.distance, row.size), {})[row.way] = row
     return list(groups.values())
 
 
 def _stepped(rows: list[Step]) -> list[dict[str, Step]]:
-    groups = dict[tuple[int, float | None], dict[str, Step]]()
+    groups = dict[tuple[int, Distance], dict[str, Step]]()
     for row in rows:
-        groups.setdefault((row.parties, row.delay), {})[row.way] = row
+        groups.setdefault((row.parties, row.distance), {})[row.way] = row
     return list(groups.values())
 
 
 def _exchange_line(group: dict[str, Exchange]) -> tuple[Any, ...]:
     first, times = group[TLS], {way: row.microseconds for way, row in group.items()}
     return (
-        first.parties, _place(first.delay), first.size, *(times.get(way) for way in (TLS, TCP, UNIX, GLOO, GATHER)),
+        first.parties, first.distance.text, first.size, *(times.get(way) for way in (TLS, TCP, UNIX, GLOO, GATHER)),
         ratio(times[TLS], times[TCP]), ratio(times.get(GATHER), times[TLS]),
     )  # fmt: skip
 
@@ -126,32 +136,32 @@ def _after_silence(results: Results) -> list[str]:
     rows = []
     for group in _grouped(results.exchanges):
         first = group[TLS]
-        if first.silent is None or not first.delay:
+        if first.silent is None or not first.distance.delay:
             continue
         after = {way: row.silent / 1e3 for way, row in group.items() if row.silent is not None}
         rows.append(
-            (first.parties, _place(first.delay), first.size, *(after.get(way) for way in (TLS, TCP, GLOO)),
-             after[TLS] / first.delay, first.microseconds / 1e3 / first.delay)
+            (first.parties, first.distance.text, first.size, *(after.get(way) for way in (TLS, TCP, GLOO)),
+             after[TLS] / first.distance.delay, first.microseconds / 1e3 / first.distance.delay)
         )  # fmt: skip
     if not rows:
         return []
-    words = "When nothing was said for a second TCP begins with a small window again; in a row it has found its window."
+    words = "When nothing was said for a second, TCP begins with a small window again; TLS has asked it not to."
     return ["", "## The first after silence", "", words, "", *markdown(_SILENT, rows)]
 
 
 def _step_line(group: dict[str, Step], peers: list[dict[str, Any]]) -> tuple[Any, ...]:
     first, times = group[TLS], {way: row.microseconds / 1e3 for way, row in group.items()}
-    beside = [each for each in peers if (each["parties"], each["delay"]) == (first.parties, first.delay)]
+    beside = [each for each in peers if (each["parties"], each["delay"]) == (first.parties, first.distance.delay)]
     return (
-        first.parties, _place(first.delay), *(times.get(way) for way in (TLS, TCP, UNIX, GLOO)),
+        first.parties, first.distance.text, *(times.get(way) for way in (TLS, TCP, UNIX, GLOO)),
         beside[0]["microseconds"] / 1e3 if beside else None, first.rounds, first.hops, first.opened,
-        _of_delay(first), TIMES_DELAY if first.delay == _FARTHEST else None,
+        _of_delay(first), TIMES_DELAY if first.distance.delay == _FARTHEST else None,
     )  # fmt: skip
 
 
 def _of_delay(step: Step) -> float | None:
     """How much longer a step takes than its messages are under way, one behind the other."""
-    return step.microseconds / 1e3 / ((step.rounds + step.hops) * step.delay) if step.delay else None
+    return step.microseconds / 1e3 / ((step.rounds + step.hops) * step.distance.delay) if step.distance.delay else None
 
 
 def missed(results: Results) -> list[str]:
@@ -159,7 +169,7 @@ def missed(results: Results) -> list[str]:
     out = []
     for group in _grouped(results.exchanges):
         first, times = group[TLS], {way: row.microseconds for way, row in group.items()}
-        if first.delay is not None or first.size != 8:
+        if first.distance.delay is not None or first.size != 8:
             continue
         if (found := times[TLS] / times[TCP]) > TIMES_TCP:
             out.append(f"N = {first.parties}: 8 bytes over TLS take {found:.2f} times TCP's, the goal is {TIMES_TCP:g}")
@@ -167,7 +177,7 @@ def missed(results: Results) -> list[str]:
             out.append(f"N = {first.parties}: TLS is {found:.1f} times faster than gloo, the goal is {TIMES_GLOO:g}")
     for steps in _stepped(results.steps):
         step = steps[TLS]
-        if step.delay == _FARTHEST and (part := _of_delay(step)) is not None and part > TIMES_DELAY:
+        if step.distance.delay == _FARTHEST and (part := _of_delay(step)) is not None and part > TIMES_DELAY:
             took = f"takes {part:.2f} times what its messages do, the goal is {TIMES_DELAY:g}"
-            out.append(f"N = {step.parties}: a step over {step.delay:g} ms {took}")
+            out.append(f"N = {step.parties}: a step over {step.distance.text} ms {took}")
     return out

@@ -13,7 +13,7 @@ from typing import Any
 
 from mpc.errors import ConfigError, PeerLost
 from mpc.net.certificates import Certificate
-from mpc.net.door import KEEP_ALIVE
+from mpc.net.door import KEEP_ALIVE, keeps_window
 from mpc.net.probe import Link, probe
 from mpc.net.tls import let_idle, over
 
@@ -22,6 +22,11 @@ from .member_process import Prepared, gathered_in_time
 
 PASS, WARN, FAIL = "PASS", "WARN", "FAIL"
 _SLOW = 0.1  # seconds of a round trip
+_FAR = 0.01  # seconds of a round trip that is worth saving
+_FORGETS = (
+    "after a silence TCP begins with 14 kB again here, and what is larger takes round trips more: let users have bbr "
+    "(net.ipv4.tcp_allowed_congestion_control), or set net.ipv4.tcp_slow_start_after_idle to 0"
+)
 _NARROW = 1e6  # bytes a second
 _APART = 60.0  # seconds between two clocks
 
@@ -52,6 +57,8 @@ def diagnosed(
     try:
         measured = probe(mesh, member.linked, links)
         found = [_of_link(names[peer], each) for peer, each in sorted(measured.items())]
+        far = [names[peer] for peer, each in measured.items() if _is_far(each) and not keeps_window(links[peer])]
+        found += [Finding(WARN, f"silent link to {name}", _FORGETS) for name in far]
         alive = [peer for peer, each in measured.items() if isinstance(each, Link)]
         if idle:
             let_idle(links)
@@ -93,6 +100,10 @@ def _of_link(name: str, link: Link | PeerLost) -> Finding:
         if bad:
             verdict, what = WARN, f"{what}; {cure}"
     return Finding(verdict, f"link to {name}", what, link.round_trip, link.bandwidth)
+
+
+def _is_far(link: Link | PeerLost) -> bool:
+    return isinstance(link, Link) and link.round_trip > _FAR
 
 
 def _of_idle(name: str, idle: float, link: Link | PeerLost) -> Finding:

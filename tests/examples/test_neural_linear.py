@@ -7,6 +7,7 @@ import os
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,20 +21,24 @@ from protocols.cli import main as masked
 from protocols.run.options import main
 from tests.parties.processes import free_port
 
+pytestmark = pytest.mark.needs("torch", "sklearn")
 ROOT = Path(__file__).resolve().parents[2]
 STEPS = 12
 
 
-@pytest.mark.parametrize("parties", [2, 3])
-def test_features_of_an_encrypted_network_go_into_the_bandit(parties: int, tmp_path: Path) -> None:
-    """The coins are the dealer's alone: a policy in the clear, which learns what the run learned, judges the arms."""
-    problem = ["neural-linear", "--parties", str(parties), "--steps", str(STEPS), "--eps", "0"]
-    main(NeuralLinearSystem(), ["plan", *problem, "-o", str(tmp_path / "plan.json")])
+def problem(parties: int) -> list[str]:
+    return ["neural-linear", "--parties", str(parties), "--steps", str(STEPS), "--eps", "0"]
+
+
+def test_features_of_an_encrypted_network_go_into_the_bandit(tmp_path: Path) -> None:
+    """Between three parties: whose tensors become shares between two as well is tested beside `mpc.interop`."""
+    three = problem(3)
+    main(NeuralLinearSystem(), ["plan", *three, "-o", str(tmp_path / "plan.json")])
     dealt = ("--steps", str(STEPS), "--out", str(tmp_path / "material"))
     masked(("offline", "deal", str(tmp_path / "plan.json"), *dealt))
     command = [
         crypten_python(), "-m", "torch.distributed.run", "--master-addr", "127.0.0.1", "--master-port", free_port(),
-        "--nproc-per-node", str(parties + 2), str(ROOT / "examples" / "neural_linear.py"), "run", *problem,
+        "--nproc-per-node", "5", str(ROOT / "examples" / "neural_linear.py"), "run", *three,
         "--material", "material", "--out", "run", "--json", "--timeout", "280",
     ]  # fmt: skip
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "TMPDIR": str(tmp_path)}
@@ -41,11 +46,23 @@ def test_features_of_an_encrypted_network_go_into_the_bandit(parties: int, tmp_p
         command, capture_output=True, text=True, timeout=500, cwd=tmp_path, env=environment, check=False
     )
     assert done.returncode == 0, done.stderr
-    facts = json.loads(done.stdout)
+    judge(json.loads(done.stdout), tmp_path / "run")
+
+
+@pytest.mark.parametrize("parties", [2, 5])
+def test_in_one_process_the_network_is_computed_in_the_clear(
+    parties: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(NeuralLinearSystem(), ["run", *problem(parties), "--out", str(tmp_path / "run"), "--json"])
+    judge(json.loads(capsys.readouterr().out), tmp_path / "run")
+
+
+def judge(facts: dict[str, Any], folder: Path) -> None:
+    """The coins are the dealer's alone: a policy in the clear, which learns what the run learned, judges the arms."""
     learned = [(entry["role"], entry["what"], entry["count"]) for entry in facts["ledger"]]
     assert learned == [("puller", "arm", STEPS), ("payer", "reward", STEPS)]
     assert (facts["steps"], facts["rounds_per_step"]) == (STEPS, 20)
-    with np.load(tmp_path / "run" / "steps.npz") as kept:
+    with np.load(folder / "steps.npz") as kept:
         arms, rewards = kept["arms"], kept["rewards"]
     policy, nothing = LinUCB(1, CLASSES, CLASSES), Choice.draw(np.random.default_rng(1), 1, CLASSES, 0.0)
     for x, arm, reward in zip(digits().neural.episode(STEPS, 1).contexts, arms, rewards, strict=True):

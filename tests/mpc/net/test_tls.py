@@ -9,6 +9,7 @@ import struct
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -482,3 +483,19 @@ def test_a_connection_of_tls_does_as_a_plain_one_where_nothing_is_there() -> Non
         return sock.version()
 
     assert values(over_tls(members, listeners, looks)) == ["TLSv1.3"] * 2
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_CONGESTION"), reason="this system has one way to find a window")
+def test_whether_a_window_is_kept_in_silence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    restarts = tmp_path / "restarts"
+    monkeypatch.setattr(door, "_RESTARTS", restarts)
+    with socket.socket() as sock:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"reno")
+        restarts.write_text("1\n")
+        assert not door.keeps_window(sock)
+        restarts.write_text("0\n")
+        assert door.keeps_window(sock)
+        restarts.unlink()
+        assert not door.keeps_window(sock)
+        monkeypatch.setattr(door, "_WINDOW", b"reno")
+        assert door.keeps_window(sock)

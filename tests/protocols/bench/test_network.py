@@ -9,15 +9,16 @@ import pytest
 
 from mpc.errors import ConfigError
 from protocols.bench import network
-from protocols.bench.network_page import Exchange, Results, Step, as_json, as_markdown, missed
+from protocols.bench.network_page import Distance, Exchange, Results, Step, as_json, as_markdown, missed
 from protocols.bench.network_party import GATHER, GLOO, TCP, TLS
 
+HERE, FAR = Distance(None), Distance(40.0)
 EXCHANGES = [
-    *(Exchange(2, None, way, 8, time) for way, time in ((TLS, 60.0), (TCP, 40.0), (GLOO, 500.0), (GATHER, 240.0))),
-    Exchange(2, 40.0, TLS, 32_000, 41_000.0, 121_000.0),
-    Exchange(2, 40.0, TCP, 32_000, 40_000.0, 120_000.0),
+    *(Exchange(2, HERE, way, 8, time) for way, time in ((TLS, 60.0), (TCP, 40.0), (GLOO, 500.0), (GATHER, 240.0))),
+    Exchange(2, FAR, TLS, 32_000, 41_000.0, 121_000.0),
+    Exchange(2, FAR, TCP, 32_000, 40_000.0, 120_000.0),
 ]
-STEPS = [Step(2, 40.0, TLS, 588_000.0, 12.0, 2.0, 30_703.0), Step(2, 40.0, TCP, 580_000.0, 12.0, 2.0, 30_703.0)]
+STEPS = [Step(2, FAR, TLS, 588_000.0, 12.0, 2.0, 30_703.0), Step(2, FAR, TCP, 580_000.0, 12.0, 2.0, 30_703.0)]
 RESULTS = Results(EXCHANGES, STEPS, [{"parties": 2, "delay": 40.0, "microseconds": 9e6}], ["torch is not installed."])
 
 
@@ -41,10 +42,10 @@ def test_missed_goals_are_said() -> None:
 
 
 def test_where_namespaces_are_refused_all_is_on_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(*_: object) -> None:
+    def refused(*_: object, **__: object) -> None:
         raise ConfigError("this machine refuses network namespaces (Operation not permitted): be root")
 
     monkeypatch.setattr(network, "delayed", refused)
-    monkeypatch.setattr(network, "_set_up", lambda results, parties, delay, *_, **__: results.steps.append(delay))
+    monkeypatch.setattr(network, "_set_up", lambda results, parties, distance, *_, **__: results.steps.append(distance))
     results = network.measure(quick=True, with_peer=False)
-    assert results.steps == [None] and "be root; so all is on loopback." in results.notes[-1]
+    assert results.steps == [HERE] and "be root; so all is on loopback." in results.notes[-1]

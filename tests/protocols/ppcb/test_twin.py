@@ -38,7 +38,7 @@ GREEDY: list[tuple[dict[str, Any], float]] = [  # changes, and rounds a decision
     ({"delay": 1}, 9),
     ({"delay": 4, "division": REFINED}, 14),
     ({"refresh": 20}, 12 + 9 / 20),
-    ({"refresh": 7, "delay": 2}, 9 + 9 * (120 // 7) / 120),
+    ({"refresh": 7, "delay": 2}, 9 + 9 * (60 // 7) / 60),
     ({"batch": 2}, 15),
     ({"batch": 5, "delay": 2}, 12),
     ({"batch": 3, "delay": 1, "refresh": 10}, 12 + 9 / 10),
@@ -87,7 +87,7 @@ def checked(simulation: Simulation, rounds: float, apart: float) -> None:
 def test_a_greedy_run_is_its_twins(changes: dict[str, Any], rounds: float, count: int) -> None:
     """Same arms; where not, the two best scores were close, but no tie: ties are broken by the same coins."""
     given = settings(**changes)
-    simulation = finished(given, count, 120 * given.batch)
+    simulation = finished(given, count, 60 * given.batch)
     checked(simulation, rounds, CLOSE)
     assert all(difference.gap > 0 for difference in simulation.result().differences)
 
@@ -96,7 +96,7 @@ def test_a_greedy_run_is_its_twins(changes: dict[str, Any], rounds: float, count
 def test_an_optimistic_run_is_its_twins(changes: dict[str, Any], rounds: float, count: int) -> None:
     """Arms that nobody has pulled tie in the clear; the root's rounding decides between them."""
     given = settings(**changes)
-    checked(finished(given, count, 60 * given.batch), rounds, 2 * ROOT * given.alpha)
+    checked(finished(given, count, 30 * given.batch), rounds, 2 * ROOT * given.alpha)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_a_batch_costs_rounds_by_its_logarithm(batch: int, rounds: tuple[int, ..
 
 
 @pytest.mark.needs("sklearn")
-@pytest.mark.parametrize(("bits", "apart", "steps"), [(20, 2.0**-12, 400), (28, 2.0**-15, 200)])
+@pytest.mark.parametrize(("bits", "apart", "steps"), [(20, 2.0**-12, 200), (28, 2.0**-15, 100)])
 def test_digits_with_twenty_seeds(bits: int, apart: float, steps: int) -> None:
     """Seeds 1 to 20 side by side: the twin's arms, or scores too close for the state's bits."""
     given = Settings(arms=10, dim=20, replicas=20, state_bits=bits, division=REFINED)

@@ -21,6 +21,7 @@ from protocols.ppcb.command import PPCB
 from protocols.ppcb.program import PAYER, PULLER
 from protocols.ppcb.run import Bandit
 from protocols.ppcb.settings import Settings
+from protocols.run import diagnosis
 from protocols.run.config import load
 from protocols.run.diagnosis import diagnosed
 from protocols.run.launch import Processes, launch
@@ -121,7 +122,12 @@ def test_rows_of_other_ids_are_refused_before_the_first_decision(tmp_path: Path)
         machines.playing("party 1")()
 
 
-def test_a_diagnosis_measures_every_link_and_leaves_the_run_to_come(tmp_path: Path) -> None:
+def test_a_diagnosis_measures_every_link_and_leaves_the_run_to_come(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    """Here all links are said to be far, and TCP to forget its windows."""
+    monkeypatch.setattr(diagnosis, "_FAR", 0.0)
+    monkeypatch.setattr(diagnosis, "keeps_window", lambda _: False)
     machines = session(tmp_path)
     machines.dealt()
     roles = list(machines.files)
@@ -134,6 +140,8 @@ def test_a_diagnosis_measures_every_link_and_leaves_the_run_to_come(tmp_path: Pa
         others = [other for other in roles if other != role and (role in roles[:2] or other in roles[:2])]
         links = [each for each in found if each.of.startswith("link to ")]
         assert sorted(each.of for each in links) == sorted(f"link to {other}" for other in others)
+        silent = {each.of for each in found if "tcp_slow_start_after_idle" in each.what and each.verdict == "WARN"}
+        assert silent == {f"silent link to {other}" for other in others}
         assert all(each.seconds > 0 and each.bytes_per_second > 0 and "clock" in each.what for each in links)
         assert {each.of for each in found} >= {role} and prediction["rounds"] == 12
     assert not (tmp_path / "party-0/out").exists()

@@ -29,7 +29,7 @@ from protocols.run.stopping import Stopped
 from ...harness import Output, document
 
 SMALL = Scheme.of(1 << 13, 2, 128)  # half the paper's degree: as secure, and twice as fast
-STEPS = 12
+STEPS = 8
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def played() -> tuple[CkksRun, Looking]:
     return play_ckks(settings, problem, look=look), looking[0]
 
 
-def test_twelve_steps_are_those_of_the_clear(played: tuple[CkksRun, Looking]) -> None:
+def test_eight_steps_are_those_of_the_clear(played: tuple[CkksRun, Looking]) -> None:
     run, looking = played
     assert run.first_difference is None and run.ends_equal
     assert run.ends is not None and 1 < run.ends.sum() < STEPS
