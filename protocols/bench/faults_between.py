@@ -10,11 +10,9 @@ import contextlib
 import datetime as dt
 import json
 import random
-import re
 import shutil
 import threading
 import time
-from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,13 +22,12 @@ import numpy as np
 
 from bandits.environments import synthetic_linear
 from mpc.errors import ConfigError
-from mpc.net.certificates import CERTIFICATE_FILE, make
+from mpc.net.certificates import CERTIFICATE_FILE, KEY_FILE, Certificate, make
 from mpc.net.cutting import Wire
 from mpc.net.tls import listen_on
 from offline import deal
 
-from ..commands.config import new_file, system_of
-from ..commands.keys import peer_file
+from ..ppcb.command import PPCB
 from ..run.apart import Apart, links_of
 from ..run.config import DEALER, ON_SHARES, STORE
 from ..run.member_process import options_of, played_apart
@@ -44,6 +41,7 @@ _SITTINGS = 3  # material lasts for so many runs: what a disturbed one has spent
 _NEAR = 2.0**-10  # two scores that are closer may fall either way
 _PORTS = (21_000, 32_000)  # below those that the kernel gives to callers
 _HOST = "127.0.0.1"
+_WORLD = {"puller": ("tell",), "payer": ("hear",)}
 
 
 @dataclass(frozen=True)
@@ -73,7 +71,7 @@ class Session:
     @property
     def apart(self) -> Apart:
         """The run as every role knows it."""
-        system = system_of(self.system)
+        system = PPCB()
         options = options_of(system, ON_SHARES, self.parties, self.options)
         return played_apart(system, options, ON_SHARES, self.material)
 
@@ -94,16 +92,14 @@ class Session:
         assert isinstance(apart, OnShares)
         episode = synthetic_linear(_ARMS, _DIM, seed=_SEED).episode(_STEPS, _SEED)
         homes = {role: home_of(folder / "roles", role) for role in apart.names}
-        for role, home in homes.items():
-            (home / "peers").mkdir(parents=True)
-            make(home / "keys", role, now)
+        for home in homes.values():
+            home.mkdir(parents=True)
             shutil.copy(faults_world.__file__, home / "the_world.py")
+        known = {role: make(home / "keys", role, now) for role, home in homes.items()}
         for party, block in enumerate(np.split(episode.contexts, self.parties, axis=1)):
             np.save(homes[apart.names[party]] / "features.npy", block)
         for role, home in homes.items():
-            for other in homes.keys() - {role}:
-                shutil.copy(homes[other] / "keys" / CERTIFICATE_FILE, peer_file(home / "peers", other))
-            (home / "role.toml").write_text(self._file(apart, role, home))
+            (home / "role.toml").write_text(self._file(apart, role, known))
         (folder / "roles" / "world").mkdir()
         np.save(folder / "roles" / "world" / "outcomes.npy", episode.outcomes)
         np.save(folder / "contexts.npy", episode.contexts)
@@ -112,19 +108,24 @@ class Session:
             for party in range(self.parties):
                 shutil.move(folder / "material" / f"party-{party}", homes[apart.names[party]] / "material" / "store")
 
-    def _file(self, apart: Apart, role: str, home: Path) -> str:
-        places = [f"{name}={_HOST}:@{node}@" for node, name in enumerate(apart.names)]
-        options = [f"{name}={value}" for name, value in self.options.items()]
-        asked = Namespace(
-            role=role, program=self.system, parties=self.parties, mode=ON_SHARES, session="faults", at=places,
-            peers=home / "peers", listen=f"{_HOST}:@{apart.names.index(role)}@", data="features.npy", by="",
-            material=self.material, out=home / "role.toml", set=options,
-        )  # fmt: skip
-        text = new_file(asked)
-        world = {"puller": 'tell = "the_world:tell"', "payer": 'hear = "the_world:hear"'}.get(role, "")
-        text = re.sub(r'^store = ".*"', 'store = "material/store"', text, flags=re.M)
-        text = re.sub(r'^folder = ".*"', f'folder = "runs/faults"\ncheckpoint_every = {_EVERY}', text, flags=re.M)
-        return re.sub(r"^start = .*\nround = .*", "@timeouts@", text, flags=re.M) + f"\n[world]\n{world}\n"
+    def _file(self, apart: Apart, role: str, known: Mapping[str, Certificate]) -> str:
+        node, names = apart.names.index(role), apart.names
+        calls, called = links_of(node, apart)
+        lines = [f'role = "{role}"', 'session = "faults"', f'program = "{self.system}"', f"parties = {self.parties}"]
+        lines += ["[options]", *(f"{name} = {value}" for name, value in self.options.items())]
+        lines += ["[own]", f'key = "keys/{KEY_FILE}"', f'certificate = "keys/{CERTIFICATE_FILE}"']
+        lines += [f'listen = "{_HOST}:@{node}@"'] if called else []
+        lines += ["[data]", 'file = "features.npy"'] if node < self.parties else []
+        lines += ["[material]", f'from = "{self.material}"']
+        lines += ['store = "material/store"', 'session = "faults"'] if node < self.parties and not self.dealer else []
+        lines += ["[output]", 'folder = "runs/faults"', f"checkpoint_every = {_EVERY}", "[timeouts]", "@timeouts@"]
+        lines += ["[world]", *(f'{way} = "the_world:{way}"' for way in _WORLD.get(role, ()))]
+        for other in sorted({*calls, *called}):
+            at = home_of(Path("../"), names[other]) / "keys" / CERTIFICATE_FILE
+            lines += [f'[peers."{names[other]}"]', f'certificate = "{at}"']
+            lines += [f'fingerprint = "{known[names[other]].spoken}"']
+            lines += [f'address = "{_HOST}:@{other}@"'] if other in calls else []
+        return "\n".join(lines) + "\n"
 
     def judge(self, folder: Path, arms: Sequence[int], heard: Mapping[int, float], beside: Sequence[int]) -> str:
         """What is wrong with the arms that were pulled; "" if nothing is.  beside: those of an undisturbed run."""

@@ -70,18 +70,6 @@ def _check(options: Namespace) -> None:
 
 
 def _new(options: Namespace) -> None:
-    text, home = new_file(options), options.out.absolute().parent
-    if not home.is_dir():
-        raise ConfigError(f"there is no folder {home}: make it first")
-    if options.out.exists():
-        raise ConfigError(f"{options.out} exists: it is not written over; choose another name")
-    write_new(options.out, text.encode(), 0o644)
-    left = f"fill in what stands in <...>, and then 'masked config check {options.out}'"
-    print(f"{options.out}: {left if '<' in text else f'check it with masked config check {options.out}'}")
-
-
-def new_file(options: Namespace) -> str:
-    """The file of a role, as the options of `config new` describe it."""
     system, given = system_of(options.program), dict(map(_named, options.set))
     if options.mode not in system.modes:
         raise ConfigError(f"{options.program} has no mode {options.mode!r}: there is {', '.join(system.modes)}")
@@ -94,7 +82,14 @@ def new_file(options: Namespace) -> str:
             f"there is no role {options.role!r} in {options.program} with these options: there are "
             f"{', '.join(apart.names)}"
         )
-    return "\n".join(_lines(options, apart, given, home)) + "\n"
+    text = "\n".join(_lines(options, apart, given, home)) + "\n"
+    if not home.is_dir():
+        raise ConfigError(f"there is no folder {home}: make it first")
+    if options.out.exists():
+        raise ConfigError(f"{options.out} exists: it is not written over; choose another name")
+    write_new(options.out, text.encode(), 0o644)
+    left = f"fill in what stands in <...>, and then 'masked config check {options.out}'"
+    print(f"{options.out}: {left if '<' in text else f'check it with masked config check {options.out}'}")
 
 
 def _named(word: str) -> tuple[str, Any]:
