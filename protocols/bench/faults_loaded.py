@@ -7,6 +7,7 @@ of the interpreter, so each also leaves a file that says who it is.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import os
@@ -96,7 +97,8 @@ def _load() -> None:
         package = importlib.import_module(room)
         for found in pkgutil.walk_packages(package.__path__, f"{room}."):
             if not found.name.startswith(_NOT_LOADED) and not found.name.endswith("__main__"):
-                importlib.import_module(found.name)
+                with contextlib.suppress(ModuleNotFoundError):  # of an extra that is not installed
+                    importlib.import_module(found.name)
     from ..run.plots import curves
 
     with tempfile.TemporaryDirectory() as folder:
