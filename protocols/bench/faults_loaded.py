@@ -21,7 +21,7 @@ from unittest import mock
 import numpy as np
 
 from mpc import nursery_process
-from mpc.extras import MissingExtra, installed
+from mpc.extras import installed
 from mpc.nursery import Forked, Nursery
 
 REGISTER = "FAULTS_REGISTER"
@@ -98,7 +98,7 @@ def _load() -> None:
         package = importlib.import_module(room)
         for found in pkgutil.walk_packages(package.__path__, f"{room}."):
             if not found.name.startswith(_NOT_LOADED) and not found.name.endswith("__main__"):
-                with contextlib.suppress(MissingExtra):  # then no role can load it either
+                with contextlib.suppress(ImportError):  # of an extra that is not installed: no role can load it either
                     importlib.import_module(found.name)
     if not installed("matplotlib"):
         return
