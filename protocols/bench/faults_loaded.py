@@ -21,6 +21,7 @@ from unittest import mock
 import numpy as np
 
 from mpc import nursery_process
+from mpc.extras import installed
 from mpc.nursery import Forked, Nursery
 
 REGISTER = "FAULTS_REGISTER"
@@ -99,8 +100,10 @@ def _load() -> None:
         package = importlib.import_module(room)
         for found in pkgutil.walk_packages(package.__path__, f"{room}."):
             if not found.name.startswith(_NOT_LOADED) and not found.name.endswith("__main__"):
-                with contextlib.suppress(ModuleNotFoundError):  # of an extra that is not installed
+                with contextlib.suppress(ImportError):  # of an extra that is not installed: no role can load it either
                     importlib.import_module(found.name)
+    if not installed("matplotlib"):
+        return
     from ..run.plots import curves
 
     with tempfile.TemporaryDirectory() as folder:

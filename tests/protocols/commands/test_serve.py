@@ -75,7 +75,10 @@ def test_the_examples_of_the_page_run_and_its_end_is_in_order(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("--folder a", "say --try"),
+        ("--folder a", "say --try, with all parties"),
+        ("--try --config a.toml", "say --try, with all parties"),
+        ("--try", "--try takes --folder"),
+        ("--config a.toml", "a.toml cannot be read"),
         ("--try --folder a", "say --arms and --owners"),
         ("--try --folder a --arms 3 --owners 2,1", "owner-0.token is missing"),
         ("--try --folder a --arms 3 --owners 2,1 --no-tokens --listen 0.0.0.0:0", "this machine alone"),
