@@ -7,7 +7,7 @@ its value is shared to the parties.  In a simulation the session hosts it; on a 
 from __future__ import annotations
 
 import math
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -133,8 +133,8 @@ class ClientLink(Protocol):
         """Leave; with a reason, tell the parties why first."""
 
 
-def serve(link: ClientLink, program: ClientProgram) -> Any:
-    """Drive a client's program over a network until it ends; gives its result.
+def serve(link: ClientLink, program: ClientProgram, leaving: Callable[[], None] = lambda: None) -> Any:
+    """Drive a client's program over a network until it ends; gives its result.  leaving: done before it leaves.
 
     Of an error that ends it the parties hear the kind, and whom it lost; the words are the client's own.
     """
@@ -155,9 +155,19 @@ def serve(link: ClientLink, program: ClientProgram) -> Any:
                 link.send(shares.view(np.uint8), link_text("input", words.shape, wants.scale))
                 reply = None
     except StopIteration as stop:
+        try:
+            leaving()
+        except BaseException as error:
+            _fail(link, prg, error)
+            raise
         link.close()
         return stop.value
     except BaseException as error:
-        if not prg.forked:  # else the link is the parent's
-            link.close(reason=replace(told_to_peers(error), text=""))  # what a client learned may be in any word
+        _fail(link, prg, error)
         raise
+
+
+def _fail(link: ClientLink, prg: Prg, error: BaseException) -> None:
+    """What a client learned may be in any word of an error."""
+    if not prg.forked:  # else the link is the parent's
+        link.close(reason=replace(told_to_peers(error), text=""))

@@ -60,12 +60,15 @@ class Desync(MaskedError):
 class PeerLost(MaskedError):
     """A party died, closed its connection, or stayed silent beyond the timeout.
 
-    peer: its node.  witness: true, but where the peer is none of the processes that were launched together.
+    peer: its node.  witness: true, but where the peer is none of the processes that were launched together.  failed:
+    whether it said that it stops with an error of its own.
     """
 
-    def __init__(self, message: str, *, peer: int, witness: bool = True, reporter: int | None = None) -> None:
+    def __init__(
+        self, message: str, *, peer: int, witness: bool = True, reporter: int | None = None, failed: bool = False
+    ) -> None:  # fmt: skip
         super().__init__(message)
-        self.peer, self.witness, self.reporter = peer, witness, reporter
+        self.peer, self.witness, self.reporter, self.failed = peer, witness, reporter, failed
 
 
 class StoppedTogether(PeerLost):
@@ -84,6 +87,8 @@ class StoreRefused(MaskedError):
     """A material store is damaged, foreign, rolled back or in use."""
 
 
+FAILED = "PeerFailed"
+"""The kind of a `Told` of a PeerLost whose peer had an error of its own."""
 STOPPED = "Stopped"
 """The kind of a `Told` that is no error: the parties stop after the decision that is its text."""
 
@@ -103,7 +108,7 @@ def told_to_peers(error: BaseException) -> Told:
 
     A RangeError may say by how much its owner's value missed a bound; that is for the owner alone.
     """
-    kind = type(error).__name__
+    kind = FAILED if isinstance(error, PeerLost) and error.failed else type(error).__name__
     if not isinstance(error, MaskedError) or isinstance(error, RangeError):
         return Told(kind)
     return Told(kind, error.told, error.peer if isinstance(error, PeerLost) else None, error.reporter)

@@ -97,8 +97,9 @@ class _Nursery:
         self._control.close()
         for fork in self._forks.values():
             fork.channel.close()
-            with contextlib.suppress(OSError):
-                os.close(fork.handle)
+            if not fork.ended:  # else it is closed, and its number may be the channel's
+                with contextlib.suppress(OSError):
+                    os.close(fork.handle)
         return Birth(load[0], channel, self._printed.getvalue())
 
     def _load(self, modules: Sequence[str]) -> None:

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
-from scipy import stats
 
 from mpc import EVERYONE, Reveal, Session, nursery
 from mpc.extras import EXTRAS, installed
 from mpc.lifeline import hear_ctrl_c
 from mpc.prg import KEY_BYTES, Prg
 from offline import InsecureSeededDealer
+from tests.oracles import stats
 
 settings.register_profile(
     "masked", deadline=None, derandomize=True, database=None, max_examples=60,

@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 HEAVY = {
     "mpc/net/gloo.py", "bandits/accounting.py", "bandits/audit.py", "protocols/run/picture.py",
     "protocols/run/plots.py", "protocols/commands/attack_plots.py", "protocols/commands/evaluate_plots.py",
-    "mpc/net/web.py", "protocols/bench/serve_fuzz.py",
+    "mpc/net/web.py", "protocols/bench/serve_fuzz.py", "protocols/ppcb/live/beside.py",
 }  # fmt: skip
 """Modules that an extra is for; so is every picture below protocols/figures."""
 BLOCKED = f"import sys; sys.modules.update(dict.fromkeys({sorted(EXTRAS)}))\n"

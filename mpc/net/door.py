@@ -84,9 +84,13 @@ class Door:
                 if left <= 0:
                     raise TimeoutError
                 raw = socket.create_connection(address, timeout=min(left, _ATTEMPT))
-                own = self._member.hello(other, life=self.life)
+                own = self._member.hello(
+                    other, life=self.life, knows=self.lives.get(other, ""), received=hello.MEETING
+                )  # fmt: skip
                 sock, theirs = self._introduced(raw, other, min(deadline, time.monotonic() + _ATTEMPT), own)
                 self.lives[other] = theirs.life
+                if theirs.knows == self.life:
+                    self._heard[sock] = bytes(HEADER_BYTES)  # what it said of this was lost: it goes on with the link
                 self.missing.pop(other, None)
                 return sock
             except OSError as error:
@@ -148,9 +152,12 @@ class Door:
         """Welcome a caller, or say why not.  One of this session that disagrees on what is public ends it for all."""
         assert isinstance(greeting, Caller) and greeting.claims is not None and greeting.said is not None
         caller, who = greeting.claims, self._nodes.name(greeting.claims)
-        own = self._member.hello(caller, echo=greeting.said.nonce, life=self.life)
-        why = hello.judge(own, greeting.said, who)  # one that is there already takes its own place: it began anew
-        if not why and greeting.said.knows:
+        said, met = greeting.said, self.lives.get(caller)
+        has_met_all = bool(said.knows) and said.received != hello.MEETING
+        goes_on = has_met_all and (said.life, said.knows, said.received) == (met, self.life, 0)
+        own = self._member.hello(caller, echo=said.nonce, life=self.life, knows=said.life if goes_on else "")
+        why = hello.judge(own, said, who)  # one that is there already takes its own place: it began anew
+        if not why and has_met_all and not goes_on:
             why = f"{who} goes on with a link, and all meet anew here"
         if why:
             self.turn_away(greeting, why)
@@ -159,7 +166,9 @@ class Door:
             self._reply(greeting, Kind.HELLO, own.pack())
         if why := hello.disagreement(own, greeting.said, who):
             raise ConfigError(f"{why}: agree on one, and start again")
-        self.lives[caller] = greeting.said.life
+        if goes_on:
+            self._heard[greeting.sock] = bytes(HEADER_BYTES)
+        self.lives[caller] = said.life
         self.missing.pop(caller, None)
         return ""
 

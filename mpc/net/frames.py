@@ -10,7 +10,7 @@ import struct
 from dataclasses import dataclass
 from enum import IntEnum
 
-from ..errors import DEALER, STOPPED, Desync, MaskedError, PeerLost, StoppedTogether, Told
+from ..errors import DEALER, FAILED, STOPPED, Desync, MaskedError, PeerLost, StoppedTogether, Told
 from .transport import Stamp
 
 _LAYOUT = struct.Struct("<4sBBHQQ8s96s")
@@ -36,6 +36,7 @@ class Kind(IntEnum):
     LAST = 8  # DATA, and the sender wishes that all stop after this decision
 
 
+_ASKED = ("KeyboardInterrupt", "SystemExit")  # kinds of an end that its owner wanted, and no error
 _KINDS = {int(kind): kind for kind in Kind}
 
 
@@ -149,10 +150,10 @@ def aborted(payload: bytes, sender: int, nodes: Nodes) -> MaskedError:
         return Desync(reported, reporter=reporter)
     if kind == STOPPED and text.isdecimal():
         return StoppedTogether(f"{who} and all others stop after decision {int(text):,}", peer=sender, done=int(text))
-    if kind == "PeerLost" and (peer.isdecimal() or peer == str(DEALER)):
+    if kind in ("PeerLost", FAILED) and (peer.isdecimal() or peer == str(DEALER)):
         lost = f"{who} lost {nodes.name(int(peer))}"
-        return PeerLost(reported if text else lost, peer=int(peer), reporter=reporter)
-    return PeerLost(stopped, peer=sender)
+        return PeerLost(reported if text else lost, peer=int(peer), reporter=reporter, failed=kind == FAILED)
+    return PeerLost(stopped, peer=sender, failed=kind not in _ASKED)
 
 
 def _tail(position: str) -> str:

@@ -22,6 +22,7 @@ from typing import Any
 from ..errors import ConfigError
 from . import frames
 
+MEETING = -1
 LIMIT = 1 << 16  # bytes of a hello
 _NONCE = 64  # letters: 32 bytes in hexadecimal
 _WORDS = 80  # letters of a value that are shown
@@ -37,7 +38,8 @@ class Hello:
 
     node, to: their numbers.  nonce: fresh.  echo: the nonce that it answers.  mine, yours: fingerprints of both
     certificates, as the sender sees them.  digest: of what is public.  life: the sender's name for its ends of links,
-    drawn when all meet.  knows: the other's, in a link that is made again, of which it has received so many bytes.
+    drawn when all meet.  knows: the other's, in a link that is made again, of which it has received so many bytes;
+    `MEETING` of one that still meets others.
     """
 
     version: int

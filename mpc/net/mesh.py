@@ -49,6 +49,7 @@ _STANDS = 1.0  # seconds that a round has at least when a link that was cut is m
 _TELL, _KEPT = 1 << 18, 1 << 22  # bytes of a link: after which the sender hears that they came; that it keeps
 _AGAIN = 4  # how often in a wait a peer's word that it waits itself begins the time anew: such chains are short
 _LONGEST = 1 << 30  # milliseconds that the kernel waits at a time
+_FOREVER = 1e9  # seconds
 _FAREWELLS = 3.0  # times as long for a link to be made again, whose other end may have ended and left
 _FAREWELL = 2.0  # seconds that a party which has ended waits for the others to end
 
@@ -657,8 +658,13 @@ class ClientMesh(Mesh):
         self._tell(party, payload, Stamp(self._sent[party], bytes(8), what))
 
     def await_end(self) -> None:
-        """Nothing more is to be said: hear that every party has ended its program; the error of one that failed."""
+        """Nothing more is to be said: hear that every party has ended its program; the error of one that failed.
+
+        However long that takes: a party that is gone is noticed, and one that hangs is missed by the others.
+        """
+        self._timeout = _FOREVER
         self._begin()
+        self._said = self._told = True
         for party in self._peers:
             stamp = Stamp(0, bytes(8), "waiting for the end")
             raw = bytearray(HEADER_BYTES)

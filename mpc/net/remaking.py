@@ -145,7 +145,7 @@ class Keeper(threading.Thread):
             self._door.greet_back(greeting, received, knows=link.theirs)
         except OSError:
             return False
-        if not link.install(greeting.sock, said.received):
+        if not link.install(greeting.sock, max(0, said.received)):  # one that still meets has received nothing
             return False  # a call of before, whose connection is gone: there will be another
         self._log(f"the link to {who} is made again")
         return True

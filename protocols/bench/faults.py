@@ -18,6 +18,11 @@ beside another; every second one over the part of it behind the first checkpoint
 moment, it is timed anew by that, and another one is hit.  A fault that comes so late that the run ends well all the
 same counts as `unharmed`.
 
+With --machines, sessions of `masked party` instead, each role a process with a file and a folder of its own, one link a
+wire that can be cut: {between}.  Who was hit is started again with --resume, alone while the others wait, or with all
+others where that is for good; every role has a line that names the cause, in the seconds that the second table has; all
+come to the arms of the undisturbed run, or, with material dealt beforehand, to those that follow from the arms before.
+
 The table goes to stdout, a line for each trial to stderr; exit code 1 if anything was wrong.  With --log each trial is
 a line of JSON in a file, and the same command goes on behind the last one: a campaign may be run in pieces.
 
@@ -36,51 +41,75 @@ import secrets
 import signal
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, closing
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from mpc.errors import ConfigError
 
-from .faults_cases import CASES, Case
-from .faults_kinds import FAULTS, Fault, Hits
+from . import faults_between_trial as between
+from . import faults_trial as launched
+from .faults_between import SESSIONS
+from .faults_cases import CASES
+from .faults_kinds import FAULTS, Hits
 from .faults_loaded import Loaded
 from .faults_processes import end_all
-from .faults_trial import Trial, play, undisturbed
+from .faults_trial import Trial
 from .lines import keep, kept
 
-_NAMES = list(dict.fromkeys(name for case in CASES for name in (case.system, case.name)))
-_FAULTS = [fault.name for fault in FAULTS]
+
+@dataclass(frozen=True)
+class Ground:
+    """What is played, what is done to it, how it is when nobody disturbs it, and how a trial goes."""
+
+    cases: Sequence[Any]
+    faults: Sequence[Any]
+    undisturbed: Callable[..., Any]
+    play: Callable[..., Trial]
+
+    @property
+    def names(self) -> list[str]:
+        """Of systems, and of their modes."""
+        return list(dict.fromkeys(name for case in self.cases for name in (case.system, case.name)))
+
+
+LAUNCHED = Ground(CASES, FAULTS, launched.undisturbed, launched.play)
+BETWEEN = Ground(SESSIONS, between.FAULTS, between.undisturbed, between.play)
+_CASES = [case.name for ground in (LAUNCHED, BETWEEN) for case in ground.cases]
+_FAULTS = [fault.name for ground in (LAUNCHED, BETWEEN) for fault in ground.faults]
 _COLUMNS = (
     "system", "mode", "fault", "trials", "hung", "orphans", "wrong results", "drawn twice", "cause named once, rightly",
     "exit codes", "gone on", "same arms", "as it should be", "longest end (s)",
 )  # fmt: skip
-Cell = tuple[Case, Fault, int]
+_STOPS = (signal.SIGINT, signal.SIGTERM)
+Cell = tuple[Any, Any, int]
+"""A case and a fault of one ground, and the number of the trial."""
 _T = TypeVar("_T")
 
 
-def cells(cases: Sequence[Case], faults: Sequence[Fault], trials: int) -> list[Cell]:
+def cells(cases: Sequence[Any], faults: Sequence[Any], trials: int) -> list[Cell]:
     """All trials there are, one of each cell after the other; what keeps nothing has no file to be damaged."""
     return [
         (case, fault, number)
         for number in range(trials)
         for case in cases
         for fault in faults
-        if case.keeps or fault.hits in (Hits.ROLE, Hits.LAUNCHER)
+        if case.keeps or fault.hits not in (Hits.FOLDER, Hits.KEPT)
     ]
 
 
 def campaign(
-    wanted: Sequence[Cell], *, seed: int = 1, timeout: float = 10.0, jobs: int = 1, forked: bool = False,
-    say: Callable[[str], None],
+    ground: Ground, wanted: Sequence[Cell], *, seed: int = 1, timeout: float = 10.0, jobs: int = 1,
+    forked: bool = False, say: Callable[[str], None],
 ) -> Generator[Trial, None, None]:  # fmt: skip
     """Trials as they end, one case after the other; none of their processes is alive afterwards."""
-    mark = secrets.token_hex(8)
+    mark, over = secrets.token_hex(8), threading.Event()
     with ExitStack() as stack:
         name = stack.enter_context(tempfile.TemporaryDirectory(prefix="faults-", ignore_cleanup_errors=True))
         loaded = None
@@ -93,26 +122,28 @@ def campaign(
             case.deal(scratch)
             with ThreadPoolExecutor(jobs) as pool:
                 timed = range(min(jobs, 2))
-                runs = [pool.submit(undisturbed, case, f"{own}{at}-", scratch, at, loaded) for at in timed]
-                beside = min((run.result() for run in _ended(own, runs)), key=lambda run: run.seconds)
+                runs = [pool.submit(ground.undisturbed, case, f"{own}{at}-", scratch, at, loaded) for at in timed]
+                beside = min((run.result() for run in _ended(own, runs, over)), key=lambda run: run.seconds)
             say(f"{case.name}: undisturbed {beside.seconds:.1f} s, {', '.join(beside.roles)}")
             with ThreadPoolExecutor(jobs) as pool:
                 played = [
                     pool.submit(
-                        play, case, fault, number, beside, f"{own}{fault.name}-{number}-", scratch, loaded,
-                        timeout=timeout, seed=seed,
+                        ground.play, case, fault, number, beside, f"{own}{fault.name.replace(' ', '_')}-{number}-",
+                        scratch, loaded, timeout=timeout, seed=seed, over=over,
                     )
                     for own_case, fault, number in wanted
                     if own_case is case
                 ]  # fmt: skip
-                yield from (trial.result() for trial in _ended(own, played))
+                yield from (trial.result() for trial in _ended(own, played, over))
 
 
-def _ended(mark: str, trials: Sequence[Future[_T]]) -> Iterator[Future[_T]]:
-    """Each as it ends; when the campaign is stopped, none goes on."""
+def _ended(mark: str, trials: Sequence[Future[_T]], over: threading.Event) -> Iterator[Future[_T]]:
+    """Each as it ends; when the campaign is stopped, none goes on, nor launches anything more."""
     try:
         yield from as_completed(trials)
     finally:
+        if not all(trial.done() for trial in trials):
+            over.set()
         for trial in trials:
             trial.cancel()
         while not all(trial.done() for trial in trials):
@@ -142,8 +173,7 @@ def table(trials: Iterable[Trial]) -> str:
 
 
 def _place(trial: Trial) -> tuple[int, int]:
-    names = [case.name for case in CASES]
-    return names.index(f"{trial.system} {trial.mode}"), _FAULTS.index(trial.fault)
+    return _CASES.index(f"{trial.system} {trial.mode}"), _FAULTS.index(trial.fault)
 
 
 def _cells(group: Sequence[Trial]) -> list[str]:
@@ -167,17 +197,35 @@ def _row(cells: Iterable[str]) -> str:
 
 def logged(log: Path | None) -> list[Trial]:
     """The trials of a log; a line that was cut short was not played."""
-    return [Trial(**said) for said in kept(log)]
+    return [(between.Seen if "seen" in trial else Trial)(**trial) for trial in kept(log)]
+
+
+def tables(trials: Sequence[Trial]) -> str:
+    """The table, and between machines what the others saw."""
+    seen = [trial for trial in trials if isinstance(trial, between.Seen)]
+    return table(trials) + (f"\n\n{between.seen(seen)}" if seen else "")
 
 
 def _options() -> argparse.Namespace:
-    about = (__doc__ or "").replace("{faults}", ", ".join(_FAULTS))
+    of = {"{faults}": LAUNCHED, "{between}": BETWEEN}
+    about = __doc__ or ""
+    for name, ground in of.items():
+        about = about.replace(name, ", ".join(fault.name for fault in ground.faults))
     parser = argparse.ArgumentParser(prog="scripts/faults", description=about,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
     parser.add_argument("--trials", type=int, default=1, help="of each fault in each system and mode (1)")
-    parser.add_argument("--system", nargs="+", metavar="NAME", choices=_NAMES, default=[case.name for case in CASES],
-                        help=f"of {', '.join(_NAMES)} (all)")  # fmt: skip
-    parser.add_argument("--fault", nargs="+", metavar="FAULT", choices=_FAULTS, default=_FAULTS, help="(all)")
+    parser.add_argument(
+        "--system",
+        nargs="+",
+        metavar="NAME",
+        choices=LAUNCHED.names + BETWEEN.names,
+        help=f"of {', '.join(LAUNCHED.names)} (all); between machines of {', '.join(BETWEEN.names)}",
+    )
+    parser.add_argument(
+        "--machines", action="store_true", help="sessions between machines, in place of programs that are launched"
+    )
+    parser.add_argument("--fault", nargs="+", metavar="FAULT", choices=_FAULTS, default=_FAULTS,
+                        help="(all)")  # fmt: skip
     parser.add_argument("--seed", type=int, default=1, help="of the moments, of the order of roles, of what is hit (1)")
     parser.add_argument("--timeout", type=float, default=10.0, help="of the launches that are hit, in seconds (10)")
     parser.add_argument("--jobs", type=int, default=1, help="trials at a time (1); more only where cores are free")
@@ -194,16 +242,17 @@ def _options() -> argparse.Namespace:
 
 def _played(options: argparse.Namespace) -> list[Trial]:
     """Play what the log has not; what there is when it is stopped is printed and written too."""
-    cases = [case for case in CASES if {case.name, case.system} & {*options.system}]
+    ground = BETWEEN if options.machines else LAUNCHED
+    cases = [case for case in ground.cases if {case.name, case.system} & {*(options.system or ground.names)}]
     found = logged(options.log)
     had = {(trial.system, trial.mode, trial.fault, trial.number, trial.seed) for trial in found}
     wanted = [
         (case, fault, number)
-        for case, fault, number in cells(cases, [f for f in FAULTS if f.name in options.fault], options.trials)
+        for case, fault, number in cells(cases, [f for f in ground.faults if f.name in options.fault], options.trials)
         if (case.system, case.mode, fault.name, number, options.seed) not in had
     ]
     trials = campaign(
-        wanted, seed=options.seed, timeout=options.timeout, jobs=options.jobs, forked=options.forked, say=_say
+        ground, wanted, seed=options.seed, timeout=options.timeout, jobs=options.jobs, forked=options.forked, say=_say
     )  # fmt: skip
     try:
         with closing(trials):
@@ -212,13 +261,21 @@ def _played(options: argparse.Namespace) -> list[Trial]:
                 keep(options.log, asdict(trial))
                 _say(_line(trial))
     finally:
-        print(table(found))
+        print(tables(found))
         if options.table is not None:
-            options.table.write_text(table(found) + "\n")
+            options.table.write_text(tables(found) + "\n")
         if options.json is not None:
             told = [{name: value for name, value in asdict(trial).items() if name != "said"} for trial in found]
             options.json.write_text(json.dumps(told, indent=1) + "\n")
     return found
+
+
+def _stop(*_: object) -> None:
+    """Once: what was launched is to be ended, and no second signal comes in between."""
+    for how in _STOPS:
+        signal.signal(how, signal.SIG_IGN)
+    _say("stopping: what was launched is ended")
+    raise KeyboardInterrupt
 
 
 def _say(line: str) -> None:
@@ -228,8 +285,8 @@ def _say(line: str) -> None:
 def main() -> None:
     """Hit, watch, print."""
     options = _options()
-    for how in (signal.SIGINT, signal.SIGTERM):  # a launch takes over what its shell ignores
-        signal.signal(how, signal.default_int_handler)
+    for how in _STOPS:  # a launch takes over what its shell ignores
+        signal.signal(how, _stop)
     try:
         for name, least in (("trials", 1), ("jobs", 1), ("timeout", 1)):
             if (given := getattr(options, name)) < least:

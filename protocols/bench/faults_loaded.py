@@ -7,6 +7,7 @@ of the interpreter, so each also leaves a file that says who it is.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import os
@@ -20,12 +21,15 @@ from unittest import mock
 import numpy as np
 
 from mpc import nursery_process
+from mpc.extras import installed
 from mpc.nursery import Forked, Nursery
 
 REGISTER = "FAULTS_REGISTER"
 MARK, PLACE = "FAULTS_MARK", "MASKED_PLACE"
+TELLER = "protocols.bench.faults_told"
 _ROOMS = ("mpc", "offline", "bandits", "protocols")
 _NOT_LOADED = ("protocols.figures", "protocols.bench", "mpc.net.gloo", "bandits.data")  # torch and scikit-learn
+_PATIENCE = 600.0  # seconds to load everything, on a busy machine
 _ONE_THREAD = {"OMP_NUM_THREADS": "1"}
 
 
@@ -35,13 +39,15 @@ class Loaded:
     def __init__(self, register: Path) -> None:
         os.environ[REGISTER] = str(register)
         self._nursery = Nursery.new({**os.environ, **_ONE_THREAD}, "protocols.bench.faults_loaded")
+        self._nursery.patience = _PATIENCE
 
-    def launch(self, words: Sequence[str], environment: Mapping[str, str], stdout: int, stderr: int) -> Forked:
-        """A launcher that was forked off it.  words: of `faults_told`."""
+    def launch(
+        self, words: Sequence[str], environment: Mapping[str, str], stdout: int, stderr: int, *, by: str = TELLER
+    ) -> Forked:
+        """A launcher, or a role between machines, that was forked off it.  by, words: the module, and its words."""
         with open(os.devnull, "rb") as nothing:
-            streams = {0: nothing.fileno(), 1: stdout, 2: stderr}
-            told = ["protocols.bench.faults_told"]
-            return self._nursery.forked(told, words, {**environment, **_ONE_THREAD}, streams, launches=True)
+            streams, own = {0: nothing.fileno(), 1: stdout, 2: stderr}, {**environment, **_ONE_THREAD}
+            return self._nursery.forked([by], words, own, streams, launches=by == TELLER)
 
     def close(self) -> None:
         """It forks no more."""
@@ -65,9 +71,11 @@ def registered(mark: str) -> list[tuple[int, dict[str, str], list[str]]]:
 
 
 def forget(mark: str) -> None:
-    """Processes under such a mark have ended."""
+    """Those processes under such a mark that have ended; one that has begun meanwhile is still known."""
+    alive = {pid for pid, _, _ in registered(mark)}
     for file in Path(os.environ[REGISTER]).glob(f"{mark}*"):
-        file.unlink(missing_ok=True)
+        if int(file.suffix[1:]) not in alive and not Path(f"/proc/{file.suffix[1:]}").exists():
+            file.unlink(missing_ok=True)
 
 
 def _stat(pid: int) -> list[str]:
@@ -77,18 +85,25 @@ def _stat(pid: int) -> list[str]:
 
 def _register(command: Sequence[str]) -> None:
     given = {name: os.environ[name] for name in (MARK, PLACE) if name in os.environ}
-    file = Path(os.environ[REGISTER]) / f"{given[MARK]}.{os.getpid()}"
-    file.write_text(json.dumps([_stat(os.getpid())[19], given, list(command)]))
+    name = f"{given[MARK]}.{os.getpid()}"
+    (new := Path(os.environ[REGISTER]) / f"new-{name}").write_text(
+        json.dumps([_stat(os.getpid())[19], given, list(command)])
+    )
+    new.replace(new.with_name(name))
 
 
 def _load() -> None:
     """All that a launch may import, and what a picture loads when it is drawn."""
-    importlib.import_module("protocols.bench.faults_told")
+    for module in (TELLER, "protocols.bench.faults_role"):
+        importlib.import_module(module)
     for room in _ROOMS:
         package = importlib.import_module(room)
         for found in pkgutil.walk_packages(package.__path__, f"{room}."):
             if not found.name.startswith(_NOT_LOADED) and not found.name.endswith("__main__"):
-                importlib.import_module(found.name)
+                with contextlib.suppress(ImportError):  # of an extra that is not installed: no role can load it either
+                    importlib.import_module(found.name)
+    if not installed("matplotlib"):
+        return
     from ..run.plots import curves
 
     with tempfile.TemporaryDirectory() as folder:

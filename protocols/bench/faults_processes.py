@@ -21,7 +21,7 @@ from pathlib import Path
 from mpc.errors import DEALER
 from mpc.nursery import OFF, Forked
 
-from .faults_loaded import MARK, PLACE, REGISTER, Loaded, forget, registered
+from .faults_loaded import MARK, PLACE, REGISTER, TELLER, Loaded, forget, registered
 
 THE_DEALER = "the dealer"
 _POLL = 0.05
@@ -102,10 +102,10 @@ class Launched:
 
     def __init__(
         self, words: Sequence[str], mark: str, scratch: Path, temporary: Path, *, told: bool = False,
-        loaded: Loaded | None = None,
+        loaded: Loaded | None = None, by: str = TELLER,
     ) -> None:  # fmt: skip
         """scratch: a folder for what it says.  temporary: the place of temporary files.  told: whether it is to write
-        down whom it blames.  loaded: what is to fork it."""
+        down whom it blames.  loaded: what is to fork it.  by: the module that runs it then, and writes that down."""
         self.mark, self._scratch, self._temporary = mark, scratch, temporary
         self._blamed = scratch / "blamed"
         scratch.mkdir(parents=True, exist_ok=True)
@@ -114,11 +114,11 @@ class Launched:
         self._process: Forked | subprocess.Popen[bytes]
         self._started = time.monotonic()
         plain = [*([] if words[0].endswith(".py") else ["-m", "protocols"]), *words]
-        command = ["-m", "protocols.bench.faults_told", str(self._blamed), *words] if told else plain
+        command = ["-m", by, str(self._blamed), *words] if told else plain
         with (scratch / "stdout").open("wb") as out, (scratch / "stderr").open("wb") as err:
             if loaded is not None:
                 words = [str(self._blamed), *words]
-                self._process = loaded.launch(words, environment, out.fileno(), err.fileno())
+                self._process = loaded.launch(words, environment, out.fileno(), err.fileno(), by=by)
                 return
             self._process = subprocess.Popen(
                 [sys.executable, *command], env={**environment, OFF: "no"}, stdin=subprocess.DEVNULL, stdout=out,
@@ -130,6 +130,7 @@ class Launched:
 
     def __exit__(self, *_: object) -> None:
         end_all(self.mark)
+        self._process.kill()  # also where its mark was not seen
         self._process.wait()
 
     @property
@@ -178,8 +179,11 @@ class Launched:
 
     def blamed(self) -> int | None:
         """The node that its error stands for."""
-        told = self._blamed.read_text() if self._blamed.exists() else ""
-        return None if told in ("", "None") else int(told)
+        return None if (told := self.told()) in ("", "None") else int(told)
+
+    def told(self) -> str:
+        """What was written down."""
+        return self._blamed.read_text() if self._blamed.exists() else ""
 
     def litter(self) -> list[str]:
         """Temporary files that are still there."""

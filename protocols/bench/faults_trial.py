@@ -18,6 +18,7 @@ import re
 import shutil
 import signal
 import struct
+import threading
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -28,7 +29,7 @@ from .faults_kinds import Fault, Hits, can_mount, disk_of_its_own, mend, put
 from .faults_loaded import Loaded
 from .faults_processes import Launched, Process, processes
 
-_GOLDEN = 0.6180339887498949  # numbers that go on by it spread evenly, however many there are
+GOLDEN = 0.6180339887498949  # numbers that go on by it spread evenly, however many there are
 _ATTEMPTS = 5  # where the run had ended before the moment
 _PATIENT = 60.0  # --timeout of the runs that are to finish, so that other work on the machine does not end them
 _LONGEST = 300.0  # seconds that an undisturbed run may take
@@ -109,9 +110,11 @@ def undisturbed(case: Case, mark: str, scratch: Path, number: int, loaded: Loade
 
 def play(
     case: Case, fault: Fault, number: int, beside: Undisturbed, mark: str, scratch: Path, loaded: Loaded | None, *,
-    timeout: float, seed: int,
+    timeout: float, seed: int, over: threading.Event,
 ) -> Trial:  # fmt: skip
     """Roles take turns, and moments are spread over the whole time of what is hit, however many trials there are.
+
+    over: set where the campaign is stopped; nothing is launched then any more.
 
     Every second one lies behind the first checkpoint: processes take longer to start than a small run takes.
     """
@@ -124,7 +127,7 @@ def play(
     late = fault.hits is Hits.KEPT or (turn and bool(beside.homes) and end > beside.kept)
     if late:
         start, end = 0.0, end - beside.kept
-    part, pace = (offset + number * _GOLDEN) % 1.0, 1.0
+    part, pace = (offset + number * GOLDEN) % 1.0, 1.0
     for attempt in range(_ATTEMPTS):
         moment = pace * (start + part * (end - start))
         when = round(moment, 2)
@@ -140,7 +143,7 @@ def play(
         disk = home / "disk"
         with disk_of_its_own(disk) if fault.hits is Hits.FOLDER else contextlib.nullcontext():
             _with_material(scratch, disk)
-            scene = _Scene(case, fault, beside, mark, home, disk, timeout, dice, trial, loaded)
+            scene = _Scene(case, fault, beside, mark, home, disk, timeout, dice, trial, loaded, over)
             missed = scene.play()
         if missed is None:
             shutil.rmtree(home, ignore_errors=not trial.wrong)
@@ -173,6 +176,7 @@ class _Scene:
     dice: random.Random
     trial: Trial
     loaded: Loaded | None
+    over: threading.Event
 
     def play(self) -> float | None:
         """The whole trial; the seconds of a run that had ended before the moment, 0 of one that had not begun."""
@@ -213,6 +217,8 @@ class _Scene:
         return None
 
     def _launched(self, name: str, timeout: float, *more: str, told: bool = False) -> Launched:
+        if self.over.is_set():
+            raise ChildProcessError("the campaign is stopped")
         words = self.case.words(self.disk, self.disk / "material", timeout, *more)
         return Launched(words, self.mark, self.home / name, self.disk / "tmp", told=told, loaded=self.loaded)
 

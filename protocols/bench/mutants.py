@@ -57,7 +57,7 @@ from .tests_of_lines import TOLD, TestsOfLines, collected
 
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = ("mpc", "offline", "bandits", "protocols")
-_BESIDE = ("protocols/bench", "protocols/figures")  # measure and draw; what they say is looked at
+_BESIDE = ("protocols/bench", "protocols/figures", "mpc/cases.py")  # measure, draw, are played by tests
 _FIRST = 10.0
 """Seconds of the tests that are run in a first turn: pytest takes longer to begin where it is given many."""
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.M)

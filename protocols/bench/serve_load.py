@@ -6,7 +6,7 @@ answered, and "from due" counts from there, so a service that falls behind canno
 alone.
 
 Prints JSON: times in ms, decisions a second, and the processor's seconds: of the service, by what its one thread of the
-bandit did and by the rest, which is HTTP; and of this load generator, which runs beside it.
+bandit did, and "http", the rest; and of this load generator, which runs beside it.
 
 examples:
   scripts/serve_load --rate 100 --seconds 300         100 decisions a second for five minutes
@@ -125,15 +125,16 @@ def measured(load: Load, service: Serving) -> dict[str, Any]:
     took = load.run(service)
     spent, own = service.cpu() - before, time.process_time() - own
     told = _metrics(service)
-    thread = {name.removeprefix("seconds_total "): value for name, value in told.items() if "seconds_total" in name}
+    thread = {name.split(" ")[1]: value for name, value in told.items() if name.startswith("processor_seconds_total ")}
     decisions, rewards = told.get("decisions_total", 0.0), told.get("rewards_total", 0.0)
     return {
         "rate": load.rate, "batch": load.batch, "asked": load.count * load.batch, "seconds": took,
         "decisions": decisions, "rewards": rewards, "decisions_per_second": decisions / took,
         "refused": dict(load.refused), "predict_ms": _quantiles(load.predicts), "from_due_ms": _quantiles(load.dues),
         "contexts_and_rewards_per_batch": (decisions + rewards) / max(1.0, told["batches_total"]),
-        "processor_seconds": {"service": spent, "load_generator": own},
-        "bandit_thread_seconds": thread,
+        "processor_seconds": {
+            "service": spent, "load_generator": own, **thread, "http": spent - sum(thread.values()),
+        },
     }  # fmt: skip
 
 

@@ -98,8 +98,11 @@ def run(command: str, folder: Path, environment: dict[str, str]) -> subprocess.C
     )  # fmt: skip
 
 
-def _play(page: Path, data: Path | None, *, long: bool) -> Iterator[bool]:
-    """Whether each command did what it should; long: no block behind the last long one is run."""
+def _play(page: Path, data: Path | None, *, long: bool) -> Iterator[bool | None]:
+    """Whether each command did what it should, None where it was left out.
+
+    long: no block behind the last long one is run.
+    """
     found = blocks(page, "sh")
     if long:
         found = found[: max((at for at, block in enumerate(found, 1) if "long" in block.marks), default=0)]
@@ -113,11 +116,11 @@ def _play(page: Path, data: Path | None, *, long: bool) -> Iterator[bool]:
                 yield _one(command, f"{page.relative_to(ROOT)}:{block.line}", data, folder, environment)
 
 
-def _one(command: str, where: str, data: Path | None, folder: Path, environment: dict[str, str]) -> bool:
+def _one(command: str, where: str, data: Path | None, folder: Path, environment: dict[str, str]) -> bool | None:
     if re.search(r"\bDIR\b", command):
         if data is None:
             say(f"{where}  left out, it wants --data-dir  {command}")
-            return True
+            return None
         command = re.sub(r"\bDIR\b", lambda _: shlex.quote(str(data)), command)
     begun = time.monotonic()
     done = run(command, folder, environment)
@@ -142,8 +145,9 @@ def main() -> None:
             raise ConfigError(f"{missing[0]} is none of the pages: README.md, docs, examples")
         data = None if options.data_dir is None else options.data_dir.resolve()
         well = [each for page in chosen for each in _play(page, data, long=options.long)]
-        print(f"{len(well)} commands, {well.count(False)} failed")
-        if not all(well):
+        left = f", {count} left out" if (count := well.count(None)) else ""
+        print(f"{len(well)} commands, {well.count(False)} failed{left}")
+        if False in well:
             raise SystemExit(1)
 
 

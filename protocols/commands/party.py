@@ -9,11 +9,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mpc.errors import PeerLost
+from mpc.errors import ConfigError, PeerLost
 
-from ..run.config import load
+from ..run.config import DEALER, load
 from ..run.log import Log
-from ..run.member_process import play, prepared
+from ..run.member_process import Prepared, play, prepared
+from ..run.on_shares import OnShares
 from ..run.stopping import Interrupt, Stopped
 from .config import system_of
 
@@ -37,17 +38,25 @@ def _play(options: Namespace) -> None:
     log = Log(config.role, config.session, config.log)
     with log.ending():
         given = prepared(config, system_of(config.program), resume=options.resume, say=log)
-        try:
-            play(given, asked=partial(_asked, log))
-        except Stopped as stopped:
-            log(f"stopped after {given.apart.unit} {stopped.done:,}, as all roles: go on with --resume at each")
-            raise SystemExit(130) from None
-        except PeerLost as lost:
-            raise PeerLost(f"{lost}; --resume goes on from the last checkpoint that all have", peer=lost.peer) from None
+        apart = given.apart
+        if isinstance(apart, OnShares) and apart.program.served and config.role != DEALER:
+            raise ConfigError("this run is a service: play it with 'masked serve --config FILE'")
+        played(given, log)
+
+
+def played(given: Prepared, log: Log) -> None:
+    """Until it is over, or all were asked to stop."""
+    try:
+        play(given, asked=partial(until_asked, log))
+    except Stopped as stopped:
+        log(f"stopped after {given.apart.unit} {stopped.done:,}, as all roles: go on with --resume at each")
+        raise SystemExit(130) from None
+    except PeerLost as lost:
+        raise PeerLost(f"{lost}; --resume goes on from the last checkpoint that all have", peer=lost.peer) from None
 
 
 @contextmanager
-def _asked(say: Callable[[str], None]) -> Iterator[Callable[[], bool]]:
+def until_asked(say: Callable[[str], None]) -> Iterator[Callable[[], bool]]:
     """The first Ctrl-C is a wish that all stop after the same decision; a second one ends at once."""
     said = False
     with Interrupt() as interrupt:

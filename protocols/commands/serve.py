@@ -33,7 +33,9 @@ def register(commands: Any, _: Sequence[str]) -> None:
         formatter_class=RawDescriptionHelpFormatter,
     )  # fmt: skip
     serve.add_argument("--try", dest="alone", action="store_true", help="with all parties in this process")
-    serve.add_argument("--folder", type=Path, required=True, help="where the bandit is, or will be; 0700")
+    serve.add_argument("--config", type=Path, help="beside one role of a session between machines: its file")
+    serve.add_argument("--resume", action="store_true", help="with --config: go on with what all roles kept")
+    serve.add_argument("--folder", type=Path, help="with --try: where the bandit is, or will be")
     serve.add_argument(
         "--listen", default=_LISTEN, metavar="HOST:PORT", help=f"of this machine, if not said ({_LISTEN})"
     )
@@ -61,6 +63,34 @@ def register(commands: Any, _: Sequence[str]) -> None:
 
 
 def _serve(options: Namespace) -> None:
+    if options.alone == (options.config is not None):
+        raise ConfigError("say --try, with all parties in this process, or --config FILE of a role between machines")
+    if options.config is not None:
+        _beside(options)
+    elif options.folder is None:
+        raise ConfigError("--try takes --folder, where the bandit is, or will be")
+    else:
+        _alone(options)
+
+
+def _beside(options: Namespace) -> None:
+    with extra("masked serve"):
+        from ..ppcb.live.beside import asked_beside
+    from ..run.config import load
+    from ..run.log import Log
+    from ..run.member_process import prepared
+    from .config import system_of
+    from .party import played
+
+    config = load(options.config)
+    log = Log(config.role, config.session, config.log)
+    with log.ending():
+        given = prepared(config, system_of(config.program), resume=options.resume, say=log)
+        with asked_beside(given):
+            played(given, log)
+
+
+def _alone(options: Namespace) -> None:
     with extra("masked serve"):
         from mpc.net.web import Web, check_exposed, serve
     from mpc.net.requests import Limits
@@ -70,8 +100,6 @@ def _serve(options: Namespace) -> None:
     from ..ppcb.serving.service import Wanted, opened
     from ..run.log import Log
 
-    if not options.alone:
-        raise ConfigError("say --try: all parties are in this process; between machines there is 'masked party'")
     for name, least in (("batch", 1), ("longest", 1), ("body", 100)):
         if getattr(options, name) < least:
             raise ConfigError(f"--{name} is at least {least}, not {getattr(options, name)}")

@@ -6,17 +6,21 @@ import re
 import threading
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from bandits.environments import Environment
 from mpc.errors import ConfigError
 from mpc.interop.crypten import crypten_python
 
+from ..run.apart import Apart
 from ..run.choices import chosen, values
 from ..run.exits import say
 from ..run.folder import Keep, notes_in
 from ..run.launch import launch
-from ..run.options import System, add_problem, processes_of
+from ..run.on_shares import OnShares
+from ..run.options import MPC, System, add_problem, processes_of
+from ..run.parser import whole
 from ..run.program import Program
 from ..run.rehearsal import rehearse
 from ..run.report import Report
@@ -25,6 +29,7 @@ from .clients import Tally, pulled
 from .crypten.engine import beside, check_engine
 from .crypten.report import report as beside_report
 from .data_options import add_data, check_data, environment_of
+from .live.program import Live
 from .report import report
 from .run import Bandit, Run
 from .settings import Argmax, Division, Policy, Settings, Truncation, Variant
@@ -63,6 +68,18 @@ class PPCB(System):
         """The length of a run, on which its state bits and refreshes depend, and settings."""
         parser.add_argument("--steps", type=int, default=500, help="contexts to decide on, in each replica (500)")
         add_settings(parser)
+
+    def add_apart(self, parser: ArgumentParser) -> None:
+        """Whether contexts and rewards come by the way."""
+        parser.add_argument("--live", action="store_true", help="for 'masked serve': they come while it runs")
+        parser.add_argument("--turns", type=whole, default=10**9, help="of a service, at most (1e9)")
+
+    def apart(self, options: Namespace) -> Apart:
+        """A service is another program on the same settings."""
+        if not options.live or options.mode != MPC:
+            return super().apart(options)
+        settings = settings_of(options).for_run(options.parties, options.steps)
+        return OnShares(Live(replace(settings, steps=options.steps), options.parties, options.turns))
 
     def add_options(self, parser: ArgumentParser, *, processes: bool) -> None:
         """The data, and who computes."""

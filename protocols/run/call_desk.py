@@ -3,15 +3,21 @@
     tell(decision, values)    what was learned: whole numbers, in the order of replicas and batch
     hear(decision)            gives what came of it: a number, or as many as there are, in the same order
 
+The second is called in a thread, and may take as long as the world does: this role meanwhile hears of what becomes of
+the others.  A call that is under way when all go on from before is the one of that decision, unless that is made again.
+
 What such a function raises may hold any value, so of an error only its kind and its place are said.
 """
 
 from __future__ import annotations
 
 import importlib
+import os
 import sys
+import threading
+import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import IO, Any
 
@@ -32,6 +38,14 @@ class Calls(Lines):
     ) -> None:  # fmt: skip
         super().__init__(heard, told, **rest)
         self._tells, self._hears = tells, hears
+        self._call: _UnderWay | None = None
+
+    def begin(self, start: int, known: Iterable[np.ndarray] = (), *, again: bool = False) -> None:
+        """As of lines; what a call gives of a decision that is made again is of no use."""
+        super().begin(start, known, again=again)
+        if again and self._call is not None and self._call.number >= start:
+            self._call.let_go()
+            self._call = None
 
     def _say(self, number: int, values: list[float]) -> None:
         if self._tells is None:
@@ -42,7 +56,11 @@ class Calls(Lines):
     def _next(self, number: int, wanted: int, outside: Outside, waiting: Callable[[str], None]) -> np.ndarray:
         if self._hears is None:
             return super()._next(number, wanted, outside, waiting)
-        given = _called(self._hears, number)
+        if self._call is None or self._call.number != number:
+            self._call = _UnderWay(self._hears, number)
+        missing = f"{_name(self._hears)} gave nothing"
+        self._await(self._call.over, time.monotonic() + self._within, outside, waiting, missing, number)
+        given, self._call = self._call.given(), None
         try:
             values = np.atleast_1d(np.asarray(given, np.float64))
             fits = values.shape == (wanted,) and bool(np.isfinite(values).all())
@@ -54,6 +72,36 @@ class Calls(Lines):
                 f"number{'s are' * (wanted > 1)}{' is' * (wanted == 1)} due"
             )
         return values
+
+
+class _UnderWay:
+    """A call in a thread.  over: readable when it has ended."""
+
+    def __init__(self, function: Call, number: int) -> None:
+        self.number, self._given = number, list[Any]()
+        self._error: ConfigError | None = None
+        self.over, self._ends = os.pipe()
+        threading.Thread(target=self._run, args=(function,), daemon=True).start()
+
+    def _run(self, function: Call) -> None:
+        try:
+            self._given.append(_called(function, self.number))
+        except ConfigError as error:
+            self._error = error
+        finally:
+            os.close(self._ends)
+
+    def let_go(self) -> None:
+        """Nobody waits for it any more."""
+        os.close(self.over)
+
+    def given(self) -> Any:
+        """What it gave; the error of one that failed."""
+        os.read(self.over, 1)
+        self.let_go()
+        if self._error is not None:
+            raise self._error
+        return self._given[0]
 
 
 def found(where: str, home: Path) -> Call:

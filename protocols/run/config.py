@@ -10,6 +10,7 @@ role, session, program, mode, parties  who this is, in what; parties of mode mpc
 [output]    folder, checkpoint_every
 [timeouts]  start, round, back, link   seconds
 [watch]     log, listen                form of the log; where /healthz and /metrics are, on this machine
+[serve]     listen, tokens, beat       where `masked serve` is asked; its tokens' folder, "none" without; seconds
 """
 
 from __future__ import annotations
@@ -79,6 +80,9 @@ class Config:
     link: float
     log: Form
     watch: tuple[str, int] | None
+    serve: tuple[str, int] | None = None
+    tokens: Path | None = None
+    beat: float = 2.0
 
     @property
     def computes(self) -> bool:
@@ -117,7 +121,7 @@ def _read(path: Path, top: _Table, reader: _Reader) -> Config:
     mode = top.text("mode", ON_SHARES)
     parties = top.whole("parties", least=2) if mode == ON_SHARES else 0
     own, data, material = top.table("own"), top.table("data", {}), top.table("material", {})
-    world, watch = top.table("world", {}), top.table("watch", {})
+    world, watch, serve = top.table("world", {}), top.table("watch", {}), top.table("serve", {})
     output, timeouts, peers = top.table("output"), top.table("timeouts", {}), top.table("peers")
     made = Config(
         path, top.text("role"), top.text("session"), top.text("program"), mode, parties,
@@ -130,6 +134,7 @@ def _read(path: Path, top: _Table, reader: _Reader) -> Config:
         timeouts.seconds("start", _START), timeouts.seconds("round", _ROUND), timeouts.seconds("back", _BACK),
         timeouts.seconds("link", _LINK),
         Form(watch.one_of("log", [form.value for form in Form])), watch.address("listen", None),
+        serve.address("listen", None), _tokens(serve), serve.seconds("beat", 2.0),
     )  # fmt: skip
     names = party_names(parties) if parties <= 1000 else []
     computes = made.role in names
@@ -151,6 +156,14 @@ def _read(path: Path, top: _Table, reader: _Reader) -> Config:
         if given and not (name.isidentifier() and all(part.isidentifier() for part in module.split("."))):
             reader.wrong.append(f"world.{key} is MODULE:FUNCTION, not {given!r}")
     return made
+
+
+def _tokens(serve: _Table) -> Path | None:
+    """None where anybody on this machine may ask."""
+    if serve.left.get("tokens") == "none":
+        serve.left.pop("tokens")
+        return None
+    return Path(serve.path("tokens", "tokens"))
 
 
 def _calls(role: str, other: str, names: list[str]) -> bool:

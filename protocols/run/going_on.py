@@ -8,6 +8,7 @@ go on from there.  Nothing drawn before is drawn again: stores only move forward
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -111,11 +112,13 @@ def beginning(task: Task, agreed: Agreed) -> Task:
 def until_over(
     meet: Callable[[float], T], play: Callable[[T], Any], kept: Kept, *, first: float, back: float, say: Say
 ) -> Any:  # fmt: skip
-    """Meet and play; whoever loses another meets all again, unless all had not agreed yet that they begin.
+    """Meet and play; whoever loses another meets all again.
 
-    meet: in so many seconds.  first, back: how many, at the start and for one who was lost.
+    meet: in so many seconds.  first, back: how many, at the start and for one who was lost.  Who is lost before all had
+    agreed that they begin is waited for until the end of the first; one that ends there with an error of its own, such
+    as rows that do not fit, ends the start for all.
     """
-    seconds = first
+    seconds, until = first, time.monotonic() + first
     while True:
         met = meet(seconds)
         try:
@@ -123,10 +126,12 @@ def until_over(
         except StoppedTogether:
             raise
         except PeerLost as lost:
-            if kept.anew:
+            left = until - time.monotonic()
+            if kept.anew and (lost.failed or left <= 0):
                 raise
-            say(f"{lost}; all who are left wait up to {back:g} s for it to be started again with --resume")
-            seconds = back
+            again = "again" if kept.anew else "again with --resume"
+            seconds = left if kept.anew else back
+            say(f"{lost}; all who are left wait up to {seconds:.0f} s for it to be started {again}")
 
 
 class Seeds:

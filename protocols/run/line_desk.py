@@ -27,6 +27,7 @@ from .desk import FileDesk
 from .notes import Notes
 
 _LONGEST = 1 << 20  # bytes of a line
+_WATCHED = 1.1  # of a round's time; above 1, and below 1 and what follows
 _SOON = 0.25  # of a round's time; then the parties are told that this client waits for the world
 
 Outside = Callable[[int, float], bool]
@@ -41,16 +42,21 @@ class Lines:
     """The world outside, for as long as this process lives.
 
     heard: a descriptor to read from; told: a stream to write to.  record: the file of what was heard, if it is kept.
+    watched: whether the others hear that this one waits for the world, and it hears what becomes of them.  Then its
+    time is a little longer than a round's: if they wait for each other they say so first, and they wait for it longer.
     """
 
-    def __init__(self, heard: int, told: IO[str], *, timeout: float, record: Path | None = None, who: str = "") -> None:
+    def __init__(
+        self, heard: int, told: IO[str], *, timeout: float, record: Path | None = None, who: str = "",
+        watched: bool = False,
+    ) -> None:  # fmt: skip
         self._heard, self._told, self._record, self._who = heard, told, record, who
         self._raw, self._known = b"", dict[int, list[float]]()
         self._notes: Notes | None = None
         self._came: list[np.ndarray] | None = None
         self._cut: int | None = None  # where decisions from here on are heard again
         self._over = 0  # what comes of decisions before this one may come twice
-        self._within = before(timeout)
+        self._within = _WATCHED * timeout if watched else before(timeout)
 
     def begin(self, start: int, known: Iterable[np.ndarray] = (), *, again: bool = False) -> None:
         """All go on from decision `start`.  known: what was told from there on.  again: it is told and heard again."""
@@ -138,25 +144,32 @@ class Lines:
         return values
 
     def _line(self, number: int, outside: Outside, waiting: Callable[[str], None]) -> bytes:
-        now = time.monotonic()
-        told, until = now + _SOON * self._within, now + self._within
+        until = time.monotonic() + self._within
         while b"\n" not in self._raw:
             if len(self._raw) > _LONGEST:
                 raise ConfigError(f"line {number + 1} on stdin has more than {_LONGEST:,} bytes")
-            if not outside(self._heard, max(0.0, min(told, until) - time.monotonic())):
-                if told < until:
-                    waiting("the world outside")
-                    told = until
-                    continue
-                raise ConfigError(
-                    f"no line came on stdin for {self._within:g} s, for decision {number}: give timeouts.round, "
-                    "at all roles, the time that it takes"
-                )
+            self._await(self._heard, until, outside, waiting, "no line came on stdin", number)
             if not (more := os.read(self._heard, 1 << 16)):
                 raise ConfigError(f"stdin ended before the line of decision {number}")
             self._raw += more
         line, _, self._raw = self._raw.partition(b"\n")
         return line
+
+    def _await(
+        self, descriptor: int, until: float, outside: Outside, waiting: Callable[[str], None], missing: str,
+        number: int,
+    ) -> None:  # fmt: skip
+        """Until something comes of a decision; the others are told once that this client waits.  missing: in words."""
+        soon = until - (1.0 - _SOON) * self._within
+        if (left := soon - time.monotonic()) > 0:
+            if outside(descriptor, left):
+                return
+            waiting("the world outside")
+        if not outside(descriptor, max(0.0, until - time.monotonic())):
+            raise ConfigError(
+                f"{missing} for {self._within:g} s, for decision {number}: give timeouts.round, at all roles, the time "
+                "that it takes"
+            )
 
 
 class LineDesk(FileDesk):

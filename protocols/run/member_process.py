@@ -117,7 +117,10 @@ def play(
 
     def world(record: Path | None) -> Calls:
         lines, who = (sys.stdin.fileno() if heard is None else heard, told or sys.stdout), config.role
-        return Calls(*lines, timeout=config.round, tells=given.tells, hears=given.hears, record=record, who=who)
+        watched = isinstance(apart, OnShares)
+        return Calls(
+            *lines, timeout=config.round, tells=given.tells, hears=given.hears, record=record, who=who, watched=watched
+        )
 
     config.folder.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as around:

@@ -250,7 +250,8 @@ class OnShares(Apart):
                 others=[], waiting=link.say_waiting, written=noted,
             )  # fmt: skip
             try:
-                return serve(link, program.client(role.name, own, desk))
+                # until all have ended: where a party dies when this client has no more to say, it is wanted again
+                return serve(link, program.client(role.name, own, desk), link.await_end)
             except StoppedTogether as stopped:
                 kept.stopped(task, stopped.done)
                 raise Stopped(stopped.done) from None

@@ -206,6 +206,9 @@ class Program(ABC, Generic[R]):
     lasting: ClassVar[bool] = False  # whether the last checkpoint stays: what a run learned is what it was for
     recoins: ClassVar[bool] = False  # whether a run may go on with material that has other coins than its dealer's
     seeded: ClassVar[bool] = False  # whether clients draw coins of their own, from a fresh key
+    served: ClassVar[bool] = (
+        False  # whether its roles are asked by programs of their owners, while `masked serve` plays
+    )
     noted: tuple[int, ...] = ()  # the shape of the integers that a client writes down of one decision
 
     def __init__(self, parties: int, decisions: int) -> None:

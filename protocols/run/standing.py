@@ -105,10 +105,11 @@ def judged(said: Sequence[Standing]) -> Agreed:
     """What follows from all that was said; ConfigError where it is not one run."""
     keepers = {each.role: each.saves for each in said if each.saves is not None}
     if fresh := [each.role for each in said if each.anew]:
-        if len(fresh) < len(said):
-            rest = ", ".join(each.role for each in said if not each.anew)
+        rest = [each for each in said if not each.anew]
+        if any(each.saves for each in rest):  # while nobody kept anything, to go on is to begin
             raise ConfigError(
-                f"{', '.join(fresh)} would begin anew, {rest} would go on: start with --resume, or all anew"
+                f"{', '.join(fresh)} would begin anew, {', '.join(each.role for each in rest)} would go on: start with "
+                "--resume, or all anew"
             )
         keepers = dict.fromkeys(keepers, ())
     noted = min((each.noted for each in said if each.noted is not None), default=None)

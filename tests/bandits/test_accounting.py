@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import special, stats
+
+from tests.oracles import special, stats
 
 pytest.importorskip("dp_accounting", reason="the extra 'privacy' is not installed")
 

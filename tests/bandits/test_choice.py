@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from bandits import arm_probabilities, best_arms, categorical, epsilon_greedy
+from tests.oracles import stats
 
 ROWS = st.lists(st.integers(-5, 5), min_size=1, max_size=6)
 

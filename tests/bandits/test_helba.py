@@ -102,6 +102,14 @@ def test_an_index_is_optimistic_with_its_slack() -> None:
     assert np.allclose(policy.bonus(z), PAPER.beta(4) * (np.sqrt(z + 30.25 * eps) + 0.25))
 
 
+def test_the_iterations_index_is_as_optimistic() -> None:
+    exact, approximate = HELBA(PAPER), Approximate(PAPER)
+    exact.t = exact.start = approximate.t = approximate.start = 4
+    z = np.array([0.01, 2.0])
+    bonus, wanted = approximate.bonus(z), approximate.beta() * (np.sqrt(z + approximate.slack) + 0.25)
+    assert np.allclose(bonus, wanted, rtol=0.0, atol=approximate.beta() / 8.0)  # 1 / t is twice that
+
+
 def test_the_width_is_rounded_up_and_the_union_bound_can_be_left_out() -> None:
     for t in (1, 130, 10_000):
         logs = math.log(1 + 30.25 * t / 2) + math.log(math.pi**2 * t * t / 6 / 0.1)

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from bandits.environments import Episode, synthetic_linear, unit_rows
 from bandits.linear import Choice, LinearBandit
 from bandits.play import gaps, play
+from tests.oracles import stats
 
 
 def coins(seed: int, replicas: int, arms: int, eps: float, *, batch: int = 1) -> Iterator[Choice]:

@@ -58,6 +58,7 @@ def test_a_log_is_read_as_it_was_written(name: str, propensities: bool, tmp_path
         ("x0,arm,reward\n1,2.5,1\n", "arm of row 0 is no whole number"),
         ("x0,arm,reward\n1,-1,1\n", "whole numbers from 0"),
         ("x0,arm,reward\n1,1,1\nnan,1,1\n", "contexts of row 1 hold NaN"),
+        ("x0,arm,reward\n1,1,1\nnan,1,1\n2,1,1\nnan,1,1\n", "contexts of row 1 hold NaN"),
         ("x0,arm,reward,propensity\n1,1,1,0\n", "above 0 and at most 1"),
     ],
 )

@@ -40,6 +40,10 @@ def test_the_first_movies_for_a_user() -> None:
     spectral = spectral_movielens(SHARED, arms=15, user=0, dim=3)
     assert spectral.arms.shape == (15, 15)
     assert np.allclose(spectral.arms @ spectral.theta, expected)
+    usual = [spectral_movielens(SHARED, arms=15, **given).theta for given in ({}, {"dim": 10})]
+    assert (usual[0] == usual[1]).all()  # as in the paper
+    near = [spectral_movielens(SHARED, arms=15, user=0, dim=3, neighbours=count).arms for count in (10, 11)]
+    assert (spectral.arms == near[0]).all() and not np.allclose(near[0], near[1])  # 10 as well
 
 
 @needs_data

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from bandits.samba import SambaError, SeededCoins, Seeds
 from bandits.samba.coins import CommonCoins, OrderCoins, PointCoins, derived, owner_noise, unit
 from bandits.samba.words import LEAST_TAU, best, check_tau, drawn, softmax_word, weight_bits, word, words
+from tests.oracles import stats
 
 SEED = Seeds.of(5).order
 STEPS = 6000

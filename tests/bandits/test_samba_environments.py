@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from bandits.samba import BernoulliArms, SambaError, Seeds, load_arms, save_arms
 from bandits.samba.environments import (
@@ -19,6 +18,7 @@ from bandits.samba.environments import (
     movielens_best,
     movielens_means,
 )
+from tests.oracles import stats
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
 PUBLISHED = SHARED / "samba-arms"

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from bandits.samba import NAMES, BernoulliArms, Played, Policy, SambaError, SeededCoins, Seeds, by_name, play, run
 from bandits.samba.epsilon_decreasing import EpsilonDecreasing
 from bandits.samba.pursuit import Pursuit
 from bandits.samba.softmax import Softmax
+from tests.oracles import stats
 
 SURE = 1e-6  # a test that fails by chance does so once in a million seeds
 FORMS = [*((name, {}) for name in NAMES), ("softmax", {"race": True})]

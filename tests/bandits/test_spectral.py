@@ -141,6 +141,12 @@ def test_constants_that_are_refused(given: dict[str, object]) -> None:
         SpectralConfidence(**given)  # type: ignore[arg-type]
 
 
+def test_a_bound_allows_for_what_fixed_point_rounds() -> None:
+    constants = SpectralConfidence((0.0, 1.0), smoothness=2.0, theta_norm=2.0)
+    rounded = np.array([0.0, 2.0 + 2.0**-10])
+    assert LinearProblem(np.eye(2), rounded, constants).theta[1] == rounded[1]
+
+
 def test_bounds_that_do_not_hold_are_refused() -> None:
     with pytest.raises(ProblemError, match="rougher than C"):
         LinearProblem(np.eye(2), np.array([0.0, 3.0]), SpectralConfidence((0.0, 1.0), smoothness=2.0, theta_norm=4.0))

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from bandits.environments import synthetic_linear, unit_rows
 from bandits.linear import Choice
 from bandits.play import play
 from bandits.thompson import ThompsonSampling
+from tests.oracles import stats
 
 
 def coins(seed: int, replicas: int, arms: int, batch: int = 1) -> Iterator[Choice]:

@@ -21,6 +21,7 @@ from protocols.cli import main as masked
 from protocols.run.options import main
 from tests.parties.processes import free_port
 
+pytestmark = pytest.mark.needs("torch", "sklearn")
 ROOT = Path(__file__).resolve().parents[2]
 STEPS = 12
 

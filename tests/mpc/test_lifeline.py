@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mpc.lifeline import ENDS, to_the_end
+from mpc.lifeline import ENDS, lifeline, to_the_end
 from tests.parties.processes import DEAF, ENVIRONMENT, ended, script
 
 _WAITS = """
@@ -26,6 +26,13 @@ def started(text: str, *, deaf: bool = False) -> subprocess.Popen[str]:
     """A process that runs Python text; deaf: as a shell starts what stands in the background."""
     command = [*(DEAF if deaf else []), *script(text)]
     return subprocess.Popen(command, env={**os.environ, **ENVIRONMENT}, stdout=subprocess.PIPE, text=True)
+
+
+def test_a_launcher_keeps_no_descriptor() -> None:
+    with lifeline() as (read, _):
+        os.fstat(read)
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(read)
 
 
 def test_a_process_that_has_not_joined_ends_with_its_launcher(tmp_path: Path) -> None:

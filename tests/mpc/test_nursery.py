@@ -342,3 +342,12 @@ def test_what_loading_prints_is_said_by_each(tmp_path: Path) -> None:
         with os.fdopen(read) as said:
             assert said.read().count("UserWarning: this module is old") == 1
         assert process.wait(60) == 0
+
+
+def test_one_that_has_ended_unseen_is_in_nobody_s_way() -> None:
+    """Its launcher has not asked how; the nursery's descriptors of it may have other uses by now."""
+    unseen = Run("print('over')")
+    assert unseen.line() == "over" and ended(unseen.process.pid)
+    for number in range(3):
+        assert Run(f"print({number})").end() == (0, f"{number}\n", "")
+    assert unseen.end()[0] == 0

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from mpc import Open, ops, ring
 from mpc.cases import Case, cases
@@ -26,6 +25,7 @@ from mpc.rounds import Rounds
 from mpc.share import Share
 from mpc.strings import strings
 from offline import InsecureSeededDealer
+from tests.oracles import stats
 
 Fixture = Callable[..., Any]
 ULP = 2.0**-20

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from bandits import arm_probabilities, best_arms
 from mpc import Session, ops
 from mpc.ops import Compare, Keys
 from mpc.ops.argmax import unique_keys
 from mpc.share import Share
+from tests.oracles import stats
 
 Fixture = Callable[..., Any]
 WAYS: dict[str, Callable[..., Any]] = {

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from mpc import Session, ops
 from mpc.ops import Compare
+from tests.oracles import stats
 
 Fixture = Callable[..., Any]
 

@@ -8,10 +8,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-from scipy import stats
 
 from mpc import ConfigError
 from mpc.prg import KEY_BYTES, Prg, fresh_key
+from tests.oracles import stats
 
 KEY = bytes(range(KEY_BYTES))
 

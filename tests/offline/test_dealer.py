@@ -17,7 +17,6 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from hypothesis import given
 from hypothesis import strategies as st
 from offline_samples import CUBES, ITEMS, SHAPED, name
-from scipy import stats
 
 from mpc.correlations import (
     KINDS,
@@ -48,6 +47,7 @@ from mpc.prg import Prg
 from mpc.session import Session
 from offline import Expander, InProcessDealer, InsecureSeededDealer, TrustedDealer, batch
 from offline.dealing import dealt_words
+from tests.oracles import stats
 
 N = (2, 3, 5)
 TOP = 1 << 64

@@ -47,6 +47,7 @@ class Machines:
     seconds: float = 30.0
     dealer: bool = False
     logged: TextIO | None = None
+    every: int = 5
 
     def __post_init__(self) -> None:
         parties = self.parties if self.mode == ON_SHARES else 0
@@ -100,7 +101,7 @@ class Machines:
             lines += ["[material]", 'from = "dealer"']
         elif node < self.apart.parties:
             lines += ["[material]", f'store = "../material/party-{node}"']
-        lines += [self.more.get(role, ""), "[output]", 'folder = "out"', "checkpoint_every = 5"]
+        lines += [self.more.get(role, ""), "[output]", 'folder = "out"', f"checkpoint_every = {self.every}"]
         lines += ["[timeouts]", f"start = {self.seconds}", f"round = {self.seconds}"]
         for other in {*calls, *called}:
             shutil.copy(identity(other)[0] / CERTIFICATE_FILE, home / "peers" / f"{other}.pem")

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -18,13 +19,15 @@ from bandits.estimators import Estimate, ips, replay_average, snips
 from bandits.intervals import normal
 from bandits.logs import RecordedLog, weights_of
 from bandits.play import Record
+from mpc.client import ClientProgram
 from mpc.errors import ConfigError
 from mpc.ledger import EVERYONE
 
 from . import arguments
 from .bandit import PrivateContextualBandit
-from .on_shares import ESTIMATORS, Declared
-from .service import Logged
+from .on_shares import ESTIMATORS, Declared, logging_puller
+from .rounds import payer_client
+from .service import Logged, judged_together
 
 
 @dataclass(frozen=True)
@@ -64,9 +67,55 @@ def estimate_offline(
     whether it was the best one.  The log's propensities are then eps / A, or 1 - eps more.
     """
     _check(bandit, log)
+    given, least = _declared(log, len(bandit.arms), floor, logged_eps)
+    rows, _ = bandit._rows(log.contexts)
+    logged = Logged(
+        arguments.places_of(log.arms, bandit.arms), given,
+        arguments.rewards_of(log.rewards, len(log), within=bandit.settings.reward_range),
+    )  # fmt: skip
+    return _judged(bandit, rows, logged, Declared(len(log), least, logged_eps))
+
+
+def estimate_over(
+    bandit: PrivateContextualBandit, contexts: Any, *, floor: float, logged_eps: float | None = None
+) -> dict[str, Estimate]:
+    """The same at one party's end of a network, made by `PrivateContextualBandit.over` or loaded there.
+
+    contexts: this party's own features of the logged rows, in an order that all have.  floor, logged_eps: what all say
+    of the log; no propensity is below floor, which is logged_eps / A where that is given.  The puller's process runs
+    `logger_client`, the payer's `log_payer_client`.
+    """
+    if bandit._service.hosting.whole:
+        raise ConfigError("all parties are in this process: judge the log with estimate_offline")
+    rows, _ = bandit._rows(contexts)
+    return _judged(bandit, rows, None, Declared(len(rows), floor, logged_eps))
+
+
+def logger_client(
+    log: RecordedLog, arms: int, *, floor: float | None = None, logged_eps: float | None = None
+) -> ClientProgram:
+    """Who logged, beside parties that call `estimate_over`: shares arms and propensities.  arms: how many there are."""
+    given, least = _declared(log, arms, floor, logged_eps)
+    places = arguments.places_of(log.arms, tuple(range(arms)))
+    batches = [(places[part], given[part]) for part in judged_together(len(log), arms)]
+    return logging_puller(batches, arms, Declared(len(log), least, logged_eps))
+
+
+def log_payer_client(
+    rewards: Any, arms: int, *, reward_range: tuple[float, float] = (0.0, 1.0)
+) -> ClientProgram:  # fmt: skip
+    """Who was paid, beside parties that call `estimate_over`: shares the rewards of all rows, in the parties' order."""
+    paid = arguments.rewards_of(rewards, within=reward_range)
+    return payer_client([paid[part] for part in judged_together(len(paid), arms)], reward_range=reward_range)
+
+
+def _declared(
+    log: RecordedLog, arms: int, floor: float | None, logged_eps: float | None
+) -> tuple[np.ndarray, float]:  # fmt: skip
+    """What is shared of each row's propensity, and the least that is declared."""
     if log.propensities is None:
         raise arguments.ArgumentError("this log has no propensities: log them, or replay it with evaluate_offline")
-    given, arms = log.propensities, len(bandit.arms)
+    given = log.propensities
     least = 2.0 ** np.floor(np.log2(given.min())) if floor is None else floor
     if logged_eps is not None:
         least = logged_eps / arms
@@ -80,14 +129,15 @@ def estimate_offline(
         given = best
     elif not 0.0 < least <= log.propensities.min():
         raise arguments.ArgumentError(f"a propensity is {given.min():.3g}, and {least:.3g} was declared as the least")
-    rows, _ = bandit._rows(log.contexts)
-    logged = Logged(
-        arguments.places_of(log.arms, bandit.arms), given,
-        arguments.rewards_of(log.rewards, len(log), within=bandit.settings.reward_range),
-    )  # fmt: skip
+    return given, float(least)
+
+
+def _judged(
+    bandit: PrivateContextualBandit, rows: np.ndarray, logged: Logged | None, declared: Declared
+) -> dict[str, Estimate]:
     with bandit.turn:
-        found = bandit._service.estimate(rows, logged, Declared(len(log), float(least), logged_eps))
-    errors = np.sqrt(found.variances / (len(log) - np.array([1, 0, 1])))  # means of rows, but for the ratio
+        found = bandit._service.estimate(rows, logged, declared)
+    errors = np.sqrt(found.variances / (declared.rows - np.array([1, 0, 1])))  # means of rows, but for the ratio
     ends = normal(found.values, errors)
     return {name: Estimate(*map(float, each)) for name, *each in zip(ESTIMATORS, found.values, errors, *ends)}
 

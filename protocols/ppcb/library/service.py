@@ -94,8 +94,7 @@ class Service:
     @property
     def most_together(self) -> int:
         """How many contexts are decided on together at most, with the present arms."""
-        pairs = len(self.held.arms) * (len(self.held.arms) - 1) // 2
-        return max(1, _COMPARISONS // (pairs * len(self.hosting.hosted)))
+        return _together(len(self.held.arms), len(self.hosting.hosted))
 
     def predict(
         self, rows: np.ndarray, eligible: np.ndarray | None, *, propensity: bool
@@ -203,8 +202,8 @@ class Service:
 
     def estimate(self, rows: np.ndarray, log: Logged | None, declared: Declared) -> Judged:
         """What the policy would have earned on these contexts; nothing is learned from them."""
-        held, size = self.held, min(_ESTIMATED, self.most_together)
-        parts = [slice(start, start + size) for start in range(0, len(rows), size)]
+        held = self.held
+        parts = judged_together(len(rows), len(held.arms), len(self.hosting.hosted))
         check(self.settings, declared)
         clients: dict[str, ClientProgram] = {}
         if log is not None:
@@ -287,6 +286,16 @@ class Service:
         if count > size and not self.hosting.whole:
             raise ArgumentError(f"on a network at most {size} contexts are learned from in a call: make several")
         return [slice(start, start + size) for start in range(0, count, size)]
+
+
+def judged_together(rows: int, arms: int, hosted: int = 1) -> list[slice]:
+    """Rows of a log that are judged together.  hosted: how many parties are in this process, 1 on a network."""
+    size = min(_ESTIMATED, _together(arms, hosted))
+    return [slice(start, start + size) for start in range(0, rows, size)]
+
+
+def _together(arms: int, hosted: int) -> int:
+    return max(1, _COMPARISONS // (arms * (arms - 1) // 2 * hosted))
 
 
 def _note(session: Session, *facts: object) -> None:

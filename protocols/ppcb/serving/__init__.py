@@ -4,7 +4,7 @@
     batches      requests that wait are taken together, by one thread
     waiting      parts of contexts until all owners have sent theirs
     answers      what was answered to a request that has a key
-    endpoints    what the service is asked, and what each request must look like
+    endpoints    what the service is asked; bodies: what each request must look like
     described    the same for people and programs: OpenAPI
     measures     counts and times, for whoever watches
 

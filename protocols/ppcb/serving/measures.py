@@ -17,6 +17,7 @@ _SAID = {
     "masked_serve_batches_total": ("counter", "batches: requests that were taken together"),
     "masked_serve_saves_total": ("counter", "saves of the whole bandit"),
     "masked_serve_seconds_total": ("counter", "seconds of the bandit's thread, by what they were spent on"),
+    "masked_serve_processor_seconds_total": ("counter", "those in which it had a processor"),
     "masked_serve_waiting_requests": ("gauge", "requests that wait for a batch"),
     "masked_serve_waiting_contexts": ("gauge", "contexts that wait for a decision"),
     "masked_serve_unpaid_decisions": ("gauge", "decisions that wait for a reward"),
@@ -47,12 +48,13 @@ class Measures:
 
     @contextmanager
     def spent(self, on: str) -> Iterator[None]:
-        """The time in this block."""
-        start = self._clock()
+        """The time in this block, by the clock and of this thread's processor."""
+        start, used = self._clock(), time.thread_time()
         try:
             yield
         finally:
             self.add("seconds", self._clock() - start, on=on)
+            self.add("processor_seconds", time.thread_time() - used, on=on)
 
     def total(self, name: str, **labels: str) -> float:
         """What was added, of all whose labels these are among."""

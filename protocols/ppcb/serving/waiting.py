@@ -60,6 +60,12 @@ class Waiting:
         for name, row in zip(names, found):
             self._found.setdefault(name, _Parts(now, {})).blocks[owner] = row
 
+    def look(self, name: str) -> np.ndarray | None:
+        """One owner's features of a context, which waits on; None where there are none."""
+        self._drop_old()
+        parts = self._found.get(name)
+        return None if parts is None else next(iter(parts.blocks.values()))
+
     def take(self, names: Sequence[str]) -> np.ndarray:
         """(contexts, dim), which wait no longer: all of them, or none and `Refused`."""
         self._drop_old()

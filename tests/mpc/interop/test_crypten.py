@@ -10,8 +10,11 @@ import pytest
 
 from mpc import ConfigError
 from mpc.interop.crypten import PYTHON, crypten_python, load
-from tests.parties.on_crypten import EDGES, REALS
 from tests.parties.processes import Launched
+
+pytest.importorskip("torch", reason="the extra 'torch' is not installed")
+
+from tests.parties.on_crypten import EDGES, REALS
 
 
 @pytest.mark.parametrize("parties", [2, 3])

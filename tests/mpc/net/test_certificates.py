@@ -25,6 +25,12 @@ def test_a_certificate_is_of_one_party_alone_for_ten_years(tmp_path: Path) -> No
     found = x509.load_pem_x509_certificate((tmp_path / "keys" / CERTIFICATE_FILE).read_bytes())
     basic = found.extensions.get_extension_for_class(x509.BasicConstraints)
     assert basic.critical and not basic.value.ca
+    usage = found.extensions.get_extension_for_class(x509.KeyUsage)
+    assert usage.critical and usage.value.digital_signature
+    assert not any([
+        usage.value.content_commitment, usage.value.key_encipherment, usage.value.data_encipherment,
+        usage.value.key_agreement, usage.value.key_cert_sign, usage.value.crl_sign,
+    ])  # fmt: skip
     own = found.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value.digest
     issuer = found.extensions.get_extension_for_class(x509.AuthorityKeyIdentifier).value.key_identifier
     assert own == issuer

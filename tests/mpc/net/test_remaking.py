@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 from mpc.client import Receive, Send, serve
 from mpc.errors import PeerLost
 from mpc.net import mesh
+from mpc.net.cutting import Wire
+from mpc.net.door import Door
 from mpc.net.frames import Kind, pack
 from mpc.net.links import Link
 from mpc.net.member import Member
@@ -26,7 +28,6 @@ from mpc.net.tls import Tls, TlsClient
 from mpc.net.transport import Stamp
 from mpc.rounds import Input, Open, Reveal
 from mpc.session import Session
-from tests.parties.cutting import Wire
 from tests.parties.members import session_of
 from tests.parties.programs import seeded
 from tests.parties.threads import Outcome, side_by_side, values
@@ -104,6 +105,42 @@ def test_cut_at_any_byte_the_rounds_give_the_same(cuts: list[int], sizes: list[i
     outcomes = over_lasting(members, listeners, program)
     wire.close()
     assert values(outcomes) == [alone(2, sizes)] * 2
+
+
+@pytest.mark.parametrize("parties", [2, 3])
+@pytest.mark.parametrize("slow_calls", [False, True])
+def test_cut_while_each_says_that_it_has_met_all(
+    parties: int, slow_calls: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of the two has heard it of the other and begins; what it said is lost, and the other meets it once more."""
+    members, listeners, wire = wired(parties, [])
+    ends = {0, parties - 1}
+    (slow,) = {parties - 1} if slow_calls else {0}
+    (quick,) = ends - {slow}
+    gathered, has_met_all, lost = Door.gathered, Door._has_met_all, list[socket.socket]()
+
+    def hears(door: Door, node: int, sock: socket.socket) -> bool:
+        if (door.member.node, node) == (slow, quick):
+            lost.extend([] if lost else [sock])
+            if sock is lost[0]:
+                has_met_all(door, node, sock)
+                door._heard[sock] = b""
+                return False
+        return has_met_all(door, node, sock)
+
+    def sees(door: Door, found: dict[int, socket.socket]) -> bool:
+        over = gathered(door, found)
+        if over and door.member.node == quick:
+            wire.cut()
+        return over
+
+    monkeypatch.setattr(Door, "_has_met_all", hears)
+    monkeypatch.setattr(Door, "gathered", sees)
+    said = list[str]()
+    outcomes = over_lasting(members, listeners, lambda session: sums(session, [1, 3000, 1]), log=said.append)
+    wire.close()
+    assert values(outcomes) == [alone(parties, [1, 3000, 1])] * parties, said
+    assert wire.made == 2 and any("is made again" in line for line in said), said
 
 
 def test_large_messages_go_on_and_little_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:

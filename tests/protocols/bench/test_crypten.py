@@ -14,6 +14,7 @@ from protocols.bench.crypten_steps import fault
 ARMS, DIM = 4, 3
 
 
+@pytest.mark.needs("torch")
 def test_operations_are_timed_counted_and_checked() -> None:
     found = crypten.measure(2, 2, only=["addition", "product", TRANSPORT])
     assert set(found) == {("addition", 100), ("product", 100), ("product", 1000), (TRANSPORT, 1)}
@@ -23,6 +24,7 @@ def test_operations_are_timed_counted_and_checked() -> None:
     assert all(row["microseconds"] > 0 and row["max_error"] < 0.01 for row in found.values())
 
 
+@pytest.mark.needs("torch")
 def test_a_step_is_timed_counted_and_checked() -> None:
     rows = crypten.measure_bandit(2, ARMS, DIM, 1)
     assert [row["method"] for row in rows] == ["log_reduction", "pairwise"]

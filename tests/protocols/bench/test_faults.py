@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import json
+import os
 import struct
 import subprocess
 import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from mpc.errors import DEALER, ConfigError, ProcessFailed
-from protocols.bench.faults import logged, table
+from protocols.bench.faults import _ended, logged, table, tables
+from protocols.bench.faults_loaded import MARK, REGISTER, _register, forget, registered
 from protocols.bench.faults_told import blamed
 from protocols.bench.faults_trial import claimed_twice
 
 from ..harness import ROOT
 
 
-def _campaign(log: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "protocols.bench.faults", "--system", "linucb-ds mpc", "--timeout", "30"]
+def _campaign(log: Path, *words: str, system: str = "linucb-ds mpc") -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "protocols.bench.faults", "--system", system, "--timeout", "30"]
     return subprocess.run(
         [*command, "--jobs", "2", "--forked", "--log", str(log), *words],
         capture_output=True, text=True, timeout=500, cwd=ROOT, check=False,
@@ -41,6 +46,15 @@ def test_a_run_that_was_hit_says_so_once_and_goes_on_to_the_same_end(tmp_path: P
     assert (tmp_path / "faults.md").read_text() == table(trials) + "\n" == again.stdout
 
 
+def test_a_role_between_machines_that_was_killed_is_started_again_alone(tmp_path: Path) -> None:
+    log = tmp_path / "faults.jsonl"
+    done = _campaign(log, "--machines", "--fault", "kill9 of a party", system="ppcb 2 machines, a dealer")
+    assert done.returncode == 0, done.stdout + done.stderr
+    (trial,) = logged(log)
+    assert trial.resumed in ("alone", "unharmed", "all others had ended") and trial.same and not trial.wrong, trial
+    assert done.stdout == tables([trial]) + "\n"
+
+
 def test_a_trial_that_went_wrong_is_counted(tmp_path: Path) -> None:
     fine = {"system": "samba", "mode": "mpc", "fault": "kill9", "number": 0, "seed": 1, "role": "DC", "moment": 1.0,
             "ended": True, "exit_code": 2, "named": True, "resumed": "went on", "same": True}  # fmt: skip
@@ -50,6 +64,34 @@ def test_a_trial_that_went_wrong_is_counted(tmp_path: Path) -> None:
     log.write_text("".join(json.dumps(trial) + "\n" for trial in (fine, wrong, skipped)))
     counts = "2 | 0 | 1 | 1 | 2 | 1 of 2 | 2: 2 | 2 went on | 1 | 1 | 0.0 |"
     assert table(logged(log)).splitlines()[2:] == [f"| samba | mpc | kill9 | {counts}", f"| all |  |  | {counts}"]
+
+
+def test_only_processes_that_have_ended_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that began between a look and the forgetting is still seen, and ended by the next look."""
+    monkeypatch.setenv(REGISTER, str(tmp_path))
+    monkeypatch.setenv(MARK, "mark")
+    _register(["alive"])
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    (tmp_path / f"mark.{gone.pid}").write_text(json.dumps(["1", {}, ["gone"]]))
+    forget("mark")
+    assert [(pid, command) for pid, _, command in registered("mark")] == [(os.getpid(), ["alive"])]
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_campaign_that_is_stopped_launches_nothing_more() -> None:
+    """Else trials that are ended begin anew, and it is never over."""
+    over = threading.Event()
+
+    def trial() -> None:
+        while not over.is_set():
+            time.sleep(0.01)
+
+    with ThreadPoolExecutor(2) as pool:
+        trials = _ended("no such mark", [pool.submit(trial), pool.submit(lambda: None)], over)
+        next(trials)
+        trials.close()  # type: ignore[attr-defined]
+    assert over.is_set()
 
 
 def test_whom_an_error_stands_for() -> None:

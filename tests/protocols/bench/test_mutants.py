@@ -118,6 +118,7 @@ def test_turns_take_so_many_seconds_and_one_test_at_least() -> None:
 
 
 def test_processes_and_what_makes_a_test_ready_are_recorded(project: Path, tmp_path: Path) -> None:
+    pytest.importorskip("coverage", reason="the extra 'test' is not installed")
     (project / "tests/room/test_small.py").write_text(
         "import subprocess, sys, pytest\nfrom room.small import larger\n\n\n"
         "@pytest.fixture(scope='module')\ndef two():\n    return larger(1, 2)\n\n\n"

@@ -26,7 +26,7 @@ def test_load_is_served_and_measured() -> None:
         found = serve_load.measured(serve_load.Load(rate=20, seconds=1, batch=4, workers=2), service)
     assert found["asked"] == found["decisions"] == found["rewards"] == 20 and not found["refused"]
     assert 0 < found["predict_ms"]["p50"] <= found["predict_ms"]["p99"] <= found["predict_ms"]["max"]
-    assert {"learning", "deciding", "keeping"} <= set(found["bandit_thread_seconds"]) and json.dumps(found)
+    assert {"learning", "deciding", "keeping", "http"} <= set(found["processor_seconds"]) and json.dumps(found)
 
 
 def test_requests_that_are_none_find_no_500(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def started(words: list[str], folder: Path) -> Iterator[tuple[subprocess.Popen[s
 
 def test_the_examples_of_the_page_run_and_its_end_is_in_order(tmp_path: Path) -> None:
     command = re.search(r"^masked (serve --try .*--make-tokens)$", PAGE, re.M)
-    shell = re.search(r"^```sh\n(.*?)^```$", PAGE, re.M | re.S)
+    shell = re.search(r"^```bash\n(.*?)^```$", PAGE, re.M | re.S)
     assert command is not None and shell is not None
     with started(command.group(1).split(), tmp_path) as (process, address):
         text = shell.group(1).replace("127.0.0.1:7780", address)
@@ -75,7 +75,10 @@ def test_the_examples_of_the_page_run_and_its_end_is_in_order(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("--folder a", "say --try"),
+        ("--folder a", "say --try, with all parties"),
+        ("--try --config a.toml", "say --try, with all parties"),
+        ("--try", "--try takes --folder"),
+        ("--config a.toml", "a.toml cannot be read"),
         ("--try --folder a", "say --arms and --owners"),
         ("--try --folder a --arms 3 --owners 2,1", "owner-0.token is missing"),
         ("--try --folder a --arms 3 --owners 2,1 --no-tokens --listen 0.0.0.0:0", "this machine alone"),

@@ -13,6 +13,7 @@ from .commands import SMALL
 STEPS = 10
 
 
+@pytest.mark.needs("torch", "sklearn")
 def test_crypten_pulls_the_arms_of_our_twin(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """Owners of 5, 0 and 3 features, some steps that explore; the ledger has what CrypTen opens to all."""
     bandit = (*SMALL[:-4], "--parties", "3", "--owners", "5,0,3", "--eps", "0.3", "--reward-range", "-1,1")

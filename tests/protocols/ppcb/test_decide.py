@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from bandits.environments import unit_rows
 from bandits.linear import LinearBandit
@@ -16,6 +15,7 @@ from mpc.correlations import Gaussian
 from protocols.ppcb.bonus import with_bonus
 from protocols.ppcb.run import twin_of
 from protocols.ppcb.settings import Argmax, Policy, Settings
+from tests.oracles import stats
 
 from .runs import Parts, clear, name_of, settings
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mpc.errors import ConfigError
+from mpc.errors import ConfigError, PeerLost
 from protocols.run.call_desk import Calls, found
 from protocols.run.line_desk import LineDesk
 
@@ -56,3 +57,49 @@ def test_a_function_is_found_beside_the_file_and_not_before_what_is_installed(tm
     ):  # fmt: skip
         with pytest.raises(ConfigError, match=words):
             found(where, tmp_path)
+
+
+def test_a_call_that_takes_long_leaves_its_role_able_to_hear_of_the_others() -> None:
+    """One that is under way when all go on is not made twice; where coins differ, its value is of no use."""
+    calls, over = list[int](), threading.Event()
+
+    def hears(number: int) -> float:
+        calls.append(number)
+        made = len(calls)
+        over.wait(20)
+        return float(made)
+
+    def lost(*_: object) -> bool:
+        raise PeerLost("party 1 is lost", peer=1)
+
+    sits = desk(hears=hears)
+    sits._outside = lost
+    for again in (False, True):
+        with pytest.raises(PeerLost):
+            sits.hear(())
+        sits._lines.begin(0, again=again)
+    assert calls == [0]
+
+    def comes(*_: object) -> bool:
+        over.set()
+        return True
+
+    sits._outside = comes
+    assert sits.hear(()).item() == 2.0 and calls == [0, 0]
+
+
+def test_a_call_that_gives_nothing_in_time_is_named() -> None:
+    ends, whom = threading.Event(), list[str]()
+
+    def ask_the_ward(_: int) -> float:
+        ends.wait(20)
+        return 1.0
+
+    sits = LineDesk(
+        Calls(0, io.StringIO(), timeout=0.5, hears=ask_the_ward), timeout=0.5, start=0, kept=None, keeps=None,
+        notes=None, pipe=Path(), others=[], waiting=whom.append,
+    )  # fmt: skip
+    with pytest.raises(ConfigError, match=r"^ask_the_ward gave nothing for 0.4 s, for decision 0: give timeouts.round"):
+        sits.hear(())
+    ends.set()
+    assert whom == ["the world outside"]

@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 
 from mpc.errors import ConfigError
+from mpc.net.cutting import Wire
 from protocols.bench.delay_line import Line, delayed
 from protocols.ppcb.program import PAYER, PULLER
 from protocols.run.launch import Processes, launch
 
-from ...parties.cutting import Wire
 from ...parties.processes import ENVIRONMENT
 from ..machines import Machines, good
 from .trial import STEPS, bandit, paying, session

@@ -5,16 +5,20 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mpc.errors import ConfigError
 from mpc.net.tls import Tls
 from offline import TrustedDealer
 from protocols.ppcb.player import Owners
 from protocols.ppcb.program import PAYER, PULLER
+from protocols.run import on_shares
+from protocols.run.going_on import Kept
 from protocols.run.stopping import Stopped
 
 from ..machines import Machines, good
@@ -99,6 +103,52 @@ def test_a_party_that_dies_comes_back_alone(tmp_path: Path, monkeypatch: pytest.
     assert [machines.result(f"party {p}")["decisions"] for p in range(2)] == [STEPS] * 2
     again = json.loads((tmp_path / PULLER / "out/checkpoints/again.json").read_bytes().split(b"\n")[0])
     assert again == [[5, 7]], "the puller had learned two arms behind the checkpoint"
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_who_dies_before_all_began_is_waited_for(
+    resume: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    """All have met, and nobody has agreed on anything: it may be started as at first, or as the others say."""
+    machines, real, died = more_material(tmp_path), on_shares.agree, threading.Event()
+
+    def dies(mesh: Tls, *rest: Any) -> Any:
+        if threading.current_thread().name == "to die" and not died.is_set():
+            died.set()
+            cut(mesh)
+            raise Killed
+        return real(mesh, *rest)
+
+    monkeypatch.setattr(on_shares, "agree", dies)
+
+    def party() -> None:
+        threading.current_thread().name = "to die"
+        with pytest.raises(Killed):
+            machines.playing("party 1", heard=0)()
+        machines.playing("party 1", heard=0, resume=resume)()
+
+    good(machines.play(worlds=[(PULLER, PAYER, paying(2))], instead={"party 1": party}))
+    assert len(machines.result(PULLER)["learned"]) == STEPS
+
+
+def test_who_ends_by_an_error_of_its_own_before_all_began_ends_the_start(tmp_path: Path) -> None:
+    machines = more_material(tmp_path)
+    (tmp_path / "party-1" / "out" / "checkpoints").mkdir(parents=True)
+
+    def party() -> None:
+        given = machines.playing("party 1", heard=0)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Kept, "standing", lambda kept: fails() if kept.role == "party 1" else real(kept))
+            given()
+
+    def fails() -> Any:
+        raise ConfigError("its checkpoints cannot be read")
+
+    real, began = Kept.standing, time.monotonic()
+    outcomes = machines.play(worlds=[(PULLER, PAYER, paying(2))], instead={"party 1": party})
+    said = [str(outcome.error) for outcome in outcomes]
+    assert all("its checkpoints cannot be read" in each for each in said), said
+    assert time.monotonic() - began < machines.seconds, "nobody waited for it"
 
 
 def test_late_rewards_of_before_the_checkpoint_are_still_heard(

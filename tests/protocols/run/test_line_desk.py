@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from mpc.errors import ConfigError
-from protocols.run.line_desk import LineDesk, Lines
+from protocols.run.line_desk import _SOON, LineDesk, Lines
 
 
 def came(descriptor: int, seconds: float) -> bool:
@@ -78,3 +78,10 @@ def test_nobody_who_reads_is_an_error_and_no_success() -> None:
 
     with pytest.raises(ConfigError, match=r"nobody takes the lines of this role \(Broken pipe\), from decision 0 on"):
         desk(b"", Gone()).tell(np.array([[1]]))
+
+
+def test_where_the_others_hear_of_it_they_give_up_on_each_other_first() -> None:
+    """A client that waits for the world begins to wait before the parties do, and blames nobody for their silence."""
+    lines = Lines(0, io.StringIO(), timeout=60.0, watched=True)
+    assert 60.0 < lines._within < 60.0 + _SOON * lines._within, "by then the parties have waited anew"
+    assert Lines(0, io.StringIO(), timeout=60.0)._within < 60.0

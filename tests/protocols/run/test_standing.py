@@ -30,6 +30,7 @@ def test_the_last_that_all_have_and_that_is_noted() -> None:
 def test_what_is_no_one_run_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"party 1 would begin anew, party 0 would go on"):
         judged([party(0, (5, "a")), party(1, anew=True)])
+    assert judged([party(0), party(1, anew=True)]).start == 0, "while nobody has kept anything, all begin"
     with pytest.raises(ConfigError, match=r"no checkpoint in common \(party 0 has 5 and 10, party 1 has none\)"):
         judged([party(0, (5, "a"), (10, "a")), party(1)])
     assert judged([party(0, (5, "a"), (10, "a"), anew=True), party(1, anew=True)]).start == 0

@@ -59,7 +59,9 @@ MISTAKES: list[tuple[str, str]] = [
     ("--mode paper", "invalid choice: 'paper'"),
     ("--resume --json", "--resume needs the folder of the run's checkpoints"),
     ("--resume --out nowhere", "there is no checkpoint in nowhere"),
-    ("--mode classic --resume --out nowhere", "there is no checkpoint in nowhere"),
+    pytest.param(
+        "--mode classic --resume --out nowhere", "there is no checkpoint in nowhere", marks=pytest.mark.needs("phe")
+    ),
     ("--checkpoint-every 0", "at least 1 pull between checkpoints, not 0"),
     ("--plot curve.txt", "a picture ends in .png, .svg, .pdf, .jpg, not as 'curve.txt' does"),
     ("--out file", "choose a place that can be used"),
@@ -101,6 +103,7 @@ def test_the_seed_decides(here: Path, capsys: Output) -> None:
     assert one["cumulative_reward"] != other["cumulative_reward"]
 
 
+@pytest.mark.needs("phe")
 @pytest.mark.parametrize("policy", ["ucb", "softmax"])
 def test_classic_prints_the_same_keys(policy: str, here: Path, capsys: Output) -> None:
     tau = "--tau 0.001" if policy == "softmax" else ""
@@ -126,6 +129,7 @@ def test_run_and_launch_print_the_same_document(here: Path, capsys: Output) -> N
     }
 
 
+@pytest.mark.needs("matplotlib")
 def test_text_and_files(here: Path, capsys: Output) -> None:
     code, out, err = masked(capsys, "run samba --parties 3 --budget 50 --plot curve.png")
     assert code == 0, err

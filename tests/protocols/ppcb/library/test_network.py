@@ -19,6 +19,12 @@ from mpc.session import Session
 from offline import Store, StoreSource, deal
 from protocols.ppcb import Hear, PrivateContextualBandit, Say, evaluate_offline, payer_client, puller_client
 from protocols.ppcb.library.journal import Journal, Told
+from protocols.ppcb.library.offline_evaluation import (
+    estimate_offline,
+    estimate_over,
+    log_payer_client,
+    logger_client,
+)
 from protocols.ppcb.player import split
 from protocols.run.checkpoint import Checkpoint
 from tests.parties.threads import KEYS, over_tcp, side_by_side, values
@@ -65,6 +71,42 @@ def test_the_same_class_is_one_partys_end_of_a_network(tmp_path: Path) -> None:
     expected = taught(X[[3, 0, 4, 5, 1]], arms, np.array([1.0, 0.5, 0.25, 1.0, 1.0]), 5)
     assert np.abs(regressions(*bandits) - expected).max() < CLOSE
     assert bandits[0].unpaid == ()
+
+
+@pytest.mark.parametrize("logged_eps", [None, 0.4])
+def test_a_log_is_judged_over_a_network_as_in_one_process(logged_eps: float | None) -> None:
+    """300 rows are two batches; the parties have their features alone, the puller arms and propensities."""
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(300, 8)) / 8
+    best = rng.random(300) < 0.7
+    p = np.full(300, 0.25) if logged_eps is None else np.where(best, 0.7, 0.1)
+    log = RecordedLog(x, rng.integers(4, size=300), rng.integers(0, 2, 300).astype(float), p)
+    alone = PrivateContextualBandit(4, 8, 0.2, parties=2, seed=1)
+    alone.partial_fit(log.arms[:6], log.rewards[:6], x[:6])
+    expected = estimate_offline(alone, log, floor=0.125 if logged_eps is None else None, logged_eps=logged_eps)
+    floor = 0.125 if logged_eps is None else logged_eps / 4
+    blocks = split(x, 2)
+
+    def party(session: Session) -> Any:
+        bandit = PrivateContextualBandit.over(session, **ENDS)
+        bandit.learn(blocks[session.hosted[0]][:6])
+        found = estimate_over(bandit, blocks[session.hosted[0]], floor=floor, logged_eps=logged_eps)
+        return found, [(entry.role, entry.what, entry.count) for entry in bandit.ledger]
+
+    def puller() -> Any:
+        yield from puller_client([Say(log.arms[:6].tolist(), range(4))], lambda *_: None)
+        yield from logger_client(log, 4, floor=None if logged_eps else floor, logged_eps=logged_eps)
+
+    def payer() -> Any:
+        yield from payer_client([log.rewards[:6]])
+        yield from log_payer_client(log.rewards, 4)
+
+    for found, ledger in values(over_tcp(2, party, clients={"puller": puller, "payer": payer}))[:2]:
+        for name, each in expected.items():
+            assert np.allclose(found[name], each, atol=2.0**-12), name
+        assert ledger == [("everyone", "estimate by IPS, SNIPS, DR", 3), ("everyone", "its variance", 3)]
+    with pytest.raises(ConfigError, match="judge the log with estimate_offline"):
+        estimate_over(alone, x, floor=0.1)
 
 
 def test_parties_whose_calls_differ_find_out() -> None:

@@ -55,6 +55,7 @@ def test_a_context_waits_for_all_its_parts(service: Asked) -> None:
         ("owner 0", "/context", {"id": "r", "features": [0.1]}, 422),
         ("owner 0", "/context", {"id": "r", "features": [0.9, 0.9]}, 422),
         ("owner 0", "/context", {"id": "r", "features": [1e999, 0.0]}, 422),
+        ("owner 0", "/context", {"id": "r", "features": [1e200, 1e200]}, 422),
         ("owner 0", "/context", {"id": "r", "features": [True, 0.0]}, 422),
         ("owner 0", "/context", {"id": "r", "features": [10**400, 0.0]}, 422),
         ("owner 0", "/context", {"id": "r", "features": "0.1"}, 422),

@@ -1,4 +1,4 @@
-"""A wire between two nodes that carries bytes, and is cut after as many as a test says."""
+"""A wire between two nodes that carries bytes until it is cut or falls silent, for tests of what travels."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ import select
 import socket
 import struct
 import threading
+import time
 from collections.abc import Sequence
 from typing import Any
+
+_LOOK = 0.02  # seconds between two looks whether it carries again
 
 
 class Wire:
     """Forwards connections to an address.  cuts: of each connection in turn, after how many bytes it is cut, both ways
-    counted from when the test `begins`; of those behind them, never.  closed: nobody is let through.
-    carried: what each connection has brought there, and back.
+    counted from when the test `begins`; of those behind them, never.  closed: nobody is let through.  silent: it
+    carries nothing, and nobody hears that it does not.  carried: what each connection has brought there, and back.
     """
 
     def __init__(self, to: Any, cuts: Sequence[int] = ()) -> None:
@@ -22,7 +25,7 @@ class Wire:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.address = self._listener.getsockname()
         self.made, self.carried = 0, list[tuple[bytearray, bytearray]]()
-        self.begins, self.closed = threading.Event(), threading.Event()
+        self.begins, self.closed, self.silent = threading.Event(), threading.Event(), threading.Event()
         self._open: list[socket.socket] = []
         threading.Thread(target=self._serve, daemon=True).start()
 
@@ -46,6 +49,8 @@ class Wire:
             self.carried.append(carried)
             while left is None or left > 0:
                 for sock in select.select([outer, inner], [], [])[0]:
+                    while self.silent.is_set():
+                        time.sleep(_LOOK)
                     more = sock.recv(1 << 16 if left is None else min(1 << 16, left))
                     if not more:  # who leaves by itself loses nothing
                         return
@@ -66,6 +71,9 @@ class Wire:
 
     def close(self) -> None:
         """No more connections."""
+        self.silent.clear()
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)  # wakes who accepts
         self._listener.close()
 
 

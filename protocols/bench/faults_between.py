@@ -1,0 +1,265 @@
+"""A session between machines in the fault campaign: each role a process, with a folder and a file of its own.
+
+Knows `masked party`, its file, its log and what it leaves; nothing of the code behind them.  One link may be a wire
+that can be cut.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import json
+import random
+import shutil
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bandits.environments import synthetic_linear
+from mpc.errors import ConfigError
+from mpc.net.certificates import CERTIFICATE_FILE, KEY_FILE, Certificate, make
+from mpc.net.cutting import Wire
+from mpc.net.tls import listen_on
+from offline import deal
+
+from ..ppcb.command import PPCB
+from ..run.apart import Apart, links_of
+from ..run.config import DEALER, ON_SHARES, STORE
+from ..run.member_process import options_of, played_apart
+from ..run.on_shares import OnShares
+from . import faults_world
+from .faults_loaded import Loaded
+from .faults_processes import Launched, end_all, processes
+
+_ARMS, _DIM, _STEPS, _EVERY, _SEED = 3, 6, 40, 6, 5
+_SITTINGS = 3  # material lasts for so many runs: what a disturbed one has spent is not used again
+_NEAR = 2.0**-10  # two scores that are closer may fall either way
+_PORTS = (21_000, 32_000)  # below those that the kernel gives to callers
+_HOST = "127.0.0.1"
+_WORLD = {"puller": ("tell",), "payer": ("hear",)}
+
+
+@dataclass(frozen=True)
+class Session:
+    """The contextual bandit between so many parties.  dealer: whether a role deals, in place of material before."""
+
+    parties: int
+    dealer: bool
+    system: str = "ppcb"
+    keeps: bool = True
+
+    @property
+    def mode(self) -> str:
+        """As it stands in reports."""
+        return f"{self.parties} machines, {'a dealer' if self.dealer else 'material'}"
+
+    @property
+    def name(self) -> str:
+        """The same, with the program."""
+        return f"{self.system} {self.mode}"
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Of the program.  Without exploration an arm follows from those before, whatever the coins."""
+        return {"steps": _STEPS, "arms": _ARMS, "dim": _DIM, "eps": 0.2 if self.dealer else 0.0}
+
+    @property
+    def apart(self) -> Apart:
+        """The run as every role knows it."""
+        system = PPCB()
+        options = options_of(system, ON_SHARES, self.parties, self.options)
+        return played_apart(system, options, ON_SHARES, self.material)
+
+    @property
+    def material(self) -> str:
+        """Where it is from."""
+        return DEALER if self.dealer else STORE
+
+    @property
+    def links(self) -> list[tuple[str, str]]:
+        """All there are, as who calls, who is called."""
+        apart, names = self.apart, self.apart.names
+        return [(name, names[to]) for node, name in enumerate(names) for to in links_of(node, apart)[0]]
+
+    def deal(self, folder: Path) -> None:
+        """Folders of all roles, which each trial has a copy of; ports are left open."""
+        apart, now = self.apart, dt.datetime.now(dt.timezone.utc)
+        assert isinstance(apart, OnShares)
+        episode = synthetic_linear(_ARMS, _DIM, seed=_SEED).episode(_STEPS, _SEED)
+        homes = {role: home_of(folder / "roles", role) for role in apart.names}
+        for home in homes.values():
+            home.mkdir(parents=True)
+            shutil.copy(faults_world.__file__, home / "the_world.py")
+        known = {role: make(home / "keys", role, now) for role, home in homes.items()}
+        for party, block in enumerate(np.split(episode.contexts, self.parties, axis=1)):
+            np.save(homes[apart.names[party]] / "features.npy", block)
+        for role, home in homes.items():
+            (home / "role.toml").write_text(self._file(apart, role, known))
+        (folder / "roles" / "world").mkdir()
+        np.save(folder / "roles" / "world" / "outcomes.npy", episode.outcomes)
+        np.save(folder / "contexts.npy", episode.contexts)
+        if not self.dealer:
+            deal(apart.rehearsed.plan, _SITTINGS * apart.program.draws(), folder / "material", session="faults")
+            for party in range(self.parties):
+                shutil.move(folder / "material" / f"party-{party}", homes[apart.names[party]] / "material" / "store")
+
+    def _file(self, apart: Apart, role: str, known: Mapping[str, Certificate]) -> str:
+        node, names = apart.names.index(role), apart.names
+        calls, called = links_of(node, apart)
+        lines = [f'role = "{role}"', 'session = "faults"', f'program = "{self.system}"', f"parties = {self.parties}"]
+        lines += ["[options]", *(f"{name} = {value}" for name, value in self.options.items())]
+        lines += ["[own]", f'key = "keys/{KEY_FILE}"', f'certificate = "keys/{CERTIFICATE_FILE}"']
+        lines += [f'listen = "{_HOST}:@{node}@"'] if called else []
+        lines += ["[data]", 'file = "features.npy"'] if node < self.parties else []
+        lines += ["[material]", f'from = "{self.material}"']
+        lines += ['store = "material/store"', 'session = "faults"'] if node < self.parties and not self.dealer else []
+        lines += ["[output]", 'folder = "runs/faults"', f"checkpoint_every = {_EVERY}", "[timeouts]", "@timeouts@"]
+        lines += ["[world]", *(f'{way} = "the_world:{way}"' for way in _WORLD.get(role, ()))]
+        for other in sorted({*calls, *called}):
+            at = home_of(Path("../"), names[other]) / "keys" / CERTIFICATE_FILE
+            lines += [f'[peers."{names[other]}"]', f'certificate = "{at}"']
+            lines += [f'fingerprint = "{known[names[other]].spoken}"']
+            lines += [f'address = "{_HOST}:@{other}@"'] if other in calls else []
+        return "\n".join(lines) + "\n"
+
+    def judge(self, folder: Path, arms: Sequence[int], heard: Mapping[int, float], beside: Sequence[int]) -> str:
+        """What is wrong with the arms that were pulled; "" if nothing is.  beside: those of an undisturbed run."""
+        if len(arms) != _STEPS:
+            return f"{len(arms)} arms"
+        if self.dealer:
+            return "" if list(arms) == list(beside) else f"arms {list(arms)} in place of {list(beside)}"
+        contexts = np.load(folder / "contexts.npy")
+        gram, sums = np.stack([np.eye(_DIM)] * _ARMS), np.zeros((_ARMS, _DIM))
+        for at, (arm, context) in enumerate(zip(arms, contexts, strict=True)):
+            scores = np.einsum("aij,aj,i->a", np.linalg.inv(gram), sums, context)
+            if scores[arm] < scores.max() - _NEAR:
+                return f"arm {arm} of decision {at} scores {scores[arm]:.4f}, and the best one {scores.max():.4f}"
+            gram[arm] += np.outer(context, context)
+            sums[arm] += heard[at] * context
+        return ""
+
+
+def home_of(folder: Path, role: str) -> Path:
+    """The folder of a role."""
+    return folder / role.replace(" ", "-")
+
+
+@dataclass
+class Playing:
+    """One run of a session.
+
+    over: set where nothing is to be started any more.  times: its timeouts.  wired: whose link is a wire: who calls,
+    who is called.
+    """
+
+    session: Session
+    scratch: Path
+    home: Path
+    mark: str
+    loaded: Loaded | None
+    over: threading.Event
+    times: Mapping[str, float]
+    wired: tuple[str, str] | None = None
+    wire: Wire | None = None
+    now: dict[str, Launched] = field(default_factory=dict)
+    all: list[Launched] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        shutil.copytree(self.scratch / "roles", self.home, dirs_exist_ok=True)
+        self.names = self.session.apart.names
+        ports = {node: _free_port() for node in range(self.session.parties)}
+        if self.wired is not None:
+            self.wire = Wire((_HOST, ports[self.names.index(self.wired[1])]))
+        times = "\n".join(f"{name} = {seconds:g}" for name, seconds in self.times.items())
+        for role in self.names:
+            file = self.home_of(role) / "role.toml"
+            text = file.read_text().replace("@timeouts@", times)
+            for node, port in ports.items():
+                to = self.wire.address[1] if self.wire and self.wired == (role, self.names[node]) else port
+                text = text.replace(f"@{node}@", str(to))
+            file.write_text(text)
+
+    def __enter__(self) -> Playing:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        end_all(self.mark)
+        if self.wire is not None:
+            self.wire.close()
+        for launched in self.all:
+            launched.__exit__()
+
+    def home_of(self, role: str) -> Path:
+        """Where it keeps all that it has."""
+        return home_of(self.home, role)
+
+    def start(self, *roles: str, resume: bool = False) -> None:
+        """Each as a process."""
+        for role in roles:
+            if self.over.is_set():
+                raise ChildProcessError("the campaign is stopped")
+            said = self.home_of(role) / f"said-{len(self.all)}"
+            words = ["party", "--config", str(self.home_of(role) / "role.toml"), *(["--resume"] if resume else [])]
+            self.now[role] = Launched(
+                words, f"{self.mark}{len(self.all)}-", said, self.home_of(role) / "tmp", told=True, loaded=self.loaded,
+                by="protocols.bench.faults_role",
+            )  # fmt: skip
+            self.all.append(self.now[role])
+
+    def ended_within(self, seconds: float, *but: str) -> list[str]:
+        """Wait so long until all have ended; gives those that have not."""
+        until, others = time.monotonic() + seconds, {role: self.now[role] for role in self.now if role not in but}
+        return [role for role, launched in others.items() if not launched.ended_within(until - time.monotonic())]
+
+    def is_over(self, role: str) -> bool:
+        """Whether it has come to the end of the run."""
+        return (self.home_of(role) / "runs" / "faults" / "result.json").exists()
+
+    @property
+    def decided(self) -> int:
+        """Decisions whose arms were told."""
+        return len({decision for decision, _ in faults_world.lines(self.home / "world" / "told")})
+
+    def learned(self) -> list[int]:
+        """The arms that the puller has at the end."""
+        file = self.home_of("puller") / "runs" / "faults" / "result.json"
+        if not file.exists():
+            return []
+        return [int(arm) for (arm,) in json.loads(file.read_text())["learned"]]
+
+    def heard(self) -> dict[int, float]:
+        """What was paid, the last time that the payer was told."""
+        heard = faults_world.lines(self.home / "world" / "heard")
+        return {decision: float(rest.split()[1]) for decision, rest in heard}
+
+    def log(self, launched: Launched) -> Iterator[tuple[float, str, str]]:
+        """When, how grave, and what."""
+        for line in launched.said().splitlines():
+            try:
+                said = json.loads(line)
+                yield dt.datetime.fromisoformat(said["time"]).timestamp(), said["level"], said["message"]
+            except (ValueError, TypeError, KeyError):
+                yield 0.0, "none", line
+
+    def orphans(self) -> list[str]:
+        """Processes that are there though all roles have ended."""
+        return [process.name for process in processes(self.mark)]
+
+    def twice(self) -> int:
+        """Keys of masks that were drawn under twice."""
+        keys = [key for launched in self.all for key in launched.told().splitlines()]
+        return len(keys) - len(set(keys))
+
+
+def _free_port() -> int:
+    while True:
+        with contextlib.suppress(ConfigError), listen_on(_HOST, random.randrange(*_PORTS)) as free:
+            return int(free.getsockname()[1])
+
+
+SESSIONS = (Session(2, True), Session(3, True), Session(2, False))

@@ -1,0 +1,40 @@
+"""A role between machines in the fault campaign: `python -m protocols.bench.faults_role FILE COMMAND...`.
+
+It is `masked COMMAND`, but that a dealer has the same coins in each run, so that all runs have the same arms; and FILE
+gets a digest of each key under which it drew masks, so that one that was used twice is found.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import runpy
+import sys
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from offline import TrustedDealer
+from protocols.run import member_process
+
+_COINS = bytes(range(32))
+
+
+def main() -> None:
+    """Play the role."""
+    file, draw, deal = Path(sys.argv[1]), member_process._drawn, TrustedDealer.__init__
+
+    def drawn(name: str) -> bytes:
+        return _COINS if name == "coins" else draw(name)
+
+    def dealt(dealer: TrustedDealer, *given: Any, **named: Any) -> None:
+        deal(dealer, *given, **named)
+        with file.open("a") as keys:
+            keys.writelines(hashlib.sha256(key).hexdigest() + "\n" for key in dealer.keys)
+
+    with mock.patch.object(member_process, "_drawn", drawn), mock.patch.object(TrustedDealer, "__init__", dealt):
+        sys.argv = ["masked", *sys.argv[2:]]
+        runpy.run_module("protocols", run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    main()

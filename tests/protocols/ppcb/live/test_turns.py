@@ -1,0 +1,203 @@
+"""Turns of a service, all parties in this process: what is asked is served, and what is not kept is asked again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mpc.errors import ConfigError
+from mpc.net.requests import Answer, Refused, Request
+from mpc.session import Session
+from offline import InProcessDealer
+from protocols.ppcb.live.feeds import Feed, OwnerFeed, PayerFeed, PullerFeed
+from protocols.ppcb.live.program import Live, Turns
+from protocols.ppcb.program import PAYER, PULLER
+from protocols.ppcb.settings import Settings
+from protocols.run.desk import MemoryDesk, World
+from protocols.run.rehearsal import rehearse
+
+WIDTHS = (2, 1, 1)
+
+
+class Owners(Feed):
+    """All owners' parts."""
+
+    def __init__(self, widths: Sequence[int]) -> None:
+        self.each = [OwnerFeed(owner, width, 1.0) for owner, width in enumerate(widths)]
+
+    def rows(self, party: int, digests: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+        return self.each[party].rows(party, digests)
+
+    def put(self, *names: str) -> None:
+        for feed, width in zip(self.each, WIDTHS):
+            feed.put(names, [[0.5] * width] * len(names))
+
+
+def settings_of(parties: int, **more: Any) -> Settings:
+    given: dict[str, Any] = {"arms": 2, "dim": sum(WIDTHS[:parties]), "owners": parties, "batch": 4, "steps": 200}
+    return Settings(**{**given, "widths": WIDTHS[:parties], "eps": 0.0, **more}).for_run(parties, 200)
+
+
+class Played:
+    """A service whose roles are all here.  folder: of the puller's and the payer's feeds."""
+
+    def __init__(self, folder: Path, parties: int = 3, kept: Any = None, done: int = 0) -> None:
+        self.program = Live(settings_of(parties), parties, 10_000)
+        self.owners = Owners(WIDTHS[:parties])
+        self.puller = PullerFeed(folder / "puller", most=4, beat=0.0)
+        self.payer = PayerFeed(folder / "payer")
+        desk = MemoryDesk(World(), start=done)
+        clients = {}
+        for role, feed in ((PULLER, self.puller), (PAYER, self.payer)):
+            self.program.feed = feed
+            clients[role] = self.program.client(role, {}, desk)
+        self.session = Session.simulate(parties, InProcessDealer(parties), clients=clients)
+        self.turns = Turns(self.session, self.program.settings, self.owners, kept, done)
+
+    def ask(self, *names: str, key: str | None = None) -> Future[Answer]:
+        request = Request(PULLER, None, repr(names), key)
+        return self.puller.answers.once(
+            "predict", request, lambda given: self.puller.predict(given, names, alone=len(names) == 1)
+        )
+
+    def pay(self, *pairs: tuple[int, float]) -> Answer:
+        numbers, rewards = zip(*pairs)
+        return self.payer.reward(Request(PAYER, None, "", None), numbers, rewards).result()
+
+    def play(self, turns: int) -> None:
+        for _ in range(turns):
+            self.turns.turn()
+
+    def learned(self) -> np.ndarray:
+        words: np.ndarray = self.turns.state()["table"].sum(axis=0, dtype=np.uint64).view(np.int64)[0]
+        return words * 2.0**-self.program.settings.state_bits
+
+
+def test_arms_are_told_and_paid_for_as_in_plaintext(tmp_path: Path) -> None:
+    played = Played(tmp_path)
+    played.owners.put("a", "b", "c")
+    first, two = played.ask("a"), played.ask("b", "c")
+    played.play(1)
+    assert not first.done(), "not before all parties keep it"
+    played.play(1)
+    told = first.result(0)
+    assert told["decision_id"] == 0 and [each["decision_id"] for each in two.result(0)["decisions"]] == [1, 2]
+    assert played.pay((0, 1.0), (2, 1.0)) == {"received": 2}
+    played.play(2)
+    x = np.full(4, 0.5)
+    counts = [0, 0]
+    for each in (told, two.result(0)["decisions"][1]):
+        counts[each["arm"]] += 1
+    for arm, count in enumerate(counts):
+        inverse = np.linalg.inv(np.eye(4) + count * np.outer(x, x))
+        expected = np.concatenate([inverse, [inverse @ x * count]])
+        assert np.abs(played.learned()[arm] - expected).max() < 1e-4
+    assert (played.payer.learned, played.payer.passed_over, played.payer.waiting) == (2, 0, 0)
+
+
+def test_a_turn_that_nobody_asks_anything_of_draws_nothing_and_all_others_the_same(tmp_path: Path) -> None:
+    played = Played(tmp_path, 2)
+    wanted = rehearse(played.program).plan.items
+    assert wanted
+    meter = played.session.meter
+    before = meter.total.opened_bytes
+    played.play(3)
+    idle = meter.total.opened_bytes - before
+    for feed, width in zip(played.owners.each, WIDTHS):
+        feed.put(["a"], [[0.5] * width])
+    answer = played.ask("a")
+    played.play(2)
+    assert answer.result(0) and meter.total.opened_bytes - before > 5 * idle
+    told = {(entry.role, entry.what) for entry in played.session.ledger}
+    assert ("puller", "arm") in told and not any(what == "arm" for role, what in told if role != "puller")
+    assert sum(entry.count for entry in played.session.ledger if entry.what == "arm") == 1
+
+
+def test_a_context_that_an_owner_lacks_is_refused_and_the_others_are_served(tmp_path: Path) -> None:
+    played = Played(tmp_path)
+    played.owners.put("a")
+    played.owners.each[0].put(["half"], [[0.5, 0.5]])
+    half, whole = played.ask("half"), played.ask("a")
+    played.play(2)
+    assert whole.result(0)["decision_id"] == 1
+    with pytest.raises(Refused, match="context 'half' lacks an owner's part"):
+        half.result(0)
+    played.pay((0, 1.0))
+    played.play(2)
+    assert played.payer.passed_over == 1, "it was never decided on"
+
+
+def test_rewards_that_nothing_waits_for_are_passed_over_and_each_is_learned_once(tmp_path: Path) -> None:
+    played = Played(tmp_path)
+    played.owners.put("a", "b")
+    played.ask("a", "b")
+    played.play(2)
+    played.pay((0, 1.0), (77, 1.0))
+    with pytest.raises(Refused, match="waits already"):
+        played.pay((0, 1.0))
+    played.play(2)
+    played.pay((0, 1.0), (1, 0.0))
+    played.play(2)
+    assert (played.payer.learned, played.payer.passed_over) == (2, 2)
+
+
+def test_a_turn_that_was_lost_is_asked_for_again_under_new_numbers(tmp_path: Path) -> None:
+    played = Played(tmp_path)
+    played.owners.put("a", "b")
+    first = played.ask("a")
+    played.play(2)
+    kept, done = {name: array.copy() for name, array in played.turns.state().items()}, played.turns.done
+    lost = played.ask("b")
+    played.pay((first.result(0)["decision_id"], 1.0))
+    played.play(1)  # and here all go back to the state before
+    again = Played.__new__(Played)
+    again.__dict__.update(played.__dict__)
+    desk = MemoryDesk(World(), start=done)
+    clients = {}
+    for role, feed in ((PULLER, played.puller), (PAYER, played.payer)):
+        again.program.feed = feed
+        clients[role] = again.program.client(role, {}, desk)
+    again.session = Session.simulate(3, InProcessDealer(3), clients=clients)
+    again.turns = Turns(again.session, again.program.settings, again.owners, kept, done)
+    assert not lost.done()
+    again.play(2)
+    assert lost.result(0)["decision_id"] > first.result(0)["decision_id"] + 1
+    assert again.payer.learned == 2, "once in the turn that was lost, and once in the one that counts"
+    assert again.payer.waiting == 0
+
+
+def test_what_a_puller_and_a_payer_keep_outlasts_them(tmp_path: Path) -> None:
+    played = Played(tmp_path)
+    played.owners.put("a", "b", "c")
+    told = played.ask("a", key="k")
+    played.play(2)
+    played.pay((told.result(0)["decision_id"], 1.0))
+    kept, done = {name: array.copy() for name, array in played.turns.state().items()}, played.turns.done
+    again = Played(tmp_path, kept=kept, done=done)
+    assert again.ask("a", key="k").result(0) == told.result(0) and again.payer.waiting == 1
+    again.owners.put("c")
+    later = again.ask("c")
+    again.play(2)
+    assert later.result(0)["decision_id"] > told.result(0)["decision_id"] and again.payer.learned == 1
+
+
+def test_those_who_wait_at_the_end_hear_of_it(tmp_path: Path) -> None:
+    played = Played(tmp_path)
+    waits = played.ask("a")
+    with pytest.raises(Refused, match="4 contexts at most"):
+        played.ask(*"abcde")
+    played.puller.end()
+    with pytest.raises(Refused, match="ask again when it is back"):
+        waits.result(0)
+    with pytest.raises(Refused, match="ask again when it is back"):
+        played.ask("a")
+
+
+def test_options_that_a_service_does_not_have_are_refused() -> None:
+    with pytest.raises(ConfigError, match="leave out delay and replicas"):
+        Live(settings_of(3, delay=1), 3, 10)
