@@ -21,7 +21,7 @@ from unittest import mock
 import numpy as np
 
 from mpc import nursery_process
-from mpc.extras import MissingExtra, installed
+from mpc.extras import installed
 from mpc.nursery import Forked, Nursery
 
 REGISTER = "FAULTS_REGISTER"
@@ -29,6 +29,7 @@ MARK, PLACE = "FAULTS_MARK", "MASKED_PLACE"
 TELLER = "protocols.bench.faults_told"
 _ROOMS = ("mpc", "offline", "bandits", "protocols")
 _NOT_LOADED = ("protocols.figures", "protocols.bench", "mpc.net.gloo", "bandits.data")  # torch and scikit-learn
+_PATIENCE = 600.0  # seconds to load everything, on a busy machine
 _ONE_THREAD = {"OMP_NUM_THREADS": "1"}
 
 
@@ -38,6 +39,7 @@ class Loaded:
     def __init__(self, register: Path) -> None:
         os.environ[REGISTER] = str(register)
         self._nursery = Nursery.new({**os.environ, **_ONE_THREAD}, "protocols.bench.faults_loaded")
+        self._nursery.patience = _PATIENCE
 
     def launch(
         self, words: Sequence[str], environment: Mapping[str, str], stdout: int, stderr: int, *, by: str = TELLER
@@ -98,7 +100,7 @@ def _load() -> None:
         package = importlib.import_module(room)
         for found in pkgutil.walk_packages(package.__path__, f"{room}."):
             if not found.name.startswith(_NOT_LOADED) and not found.name.endswith("__main__"):
-                with contextlib.suppress(MissingExtra):  # then no role can load it either
+                with contextlib.suppress(ImportError):  # of an extra that is not installed: no role can load it either
                     importlib.import_module(found.name)
     if not installed("matplotlib"):
         return
