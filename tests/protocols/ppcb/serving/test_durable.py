@@ -179,6 +179,6 @@ def test_warming_up_leaves_no_trace(tmp_path: Path) -> None:
     with asked(tmp_path) as made:
         found = made.service.found
         size, before = found.log_bytes, table(made)
-        found.warm_up(64)
+        found.warm_up(3)
         assert found.log_bytes == size and np.array_equal(table(made), before) and made.told() == 0
         assert made.decide("a")[0]["decision_id"] == 0
