@@ -173,13 +173,21 @@ class Mesh:
 
     def _in_time(self, peer: int, events: int, stamp: Stamp, left: int) -> bool:
         """Whether a peer's socket is ready before the round is over.  left: bytes that it is waited for with."""
+        self._check_links(stamp)
         while not self._ready(peer, events, word := self._next_word()):
+            self._check_links(stamp)
             if word >= self._until:
                 if not self._stands_still(peer):
                     return False
                 continue
             self._speak(peer, stamp, left)
         return True
+
+    def _check_links(self, stamp: Stamp) -> None:
+        """PeerLost of a peer whose link has ended, whoever is waited for: that one may wait for it in turn."""
+        for peer, link in self._peers.items():
+            if isinstance(link, Link) and link.ended and not link.leaving:
+                raise self._lost(peer, stamp)
 
     def _stands_still(self, peer: int) -> bool:
         """Whether a round's time does: its link is cut, and somebody else says when to give up."""
@@ -561,6 +569,7 @@ class PartyMesh(Mesh):
             if not ready:
                 wanted = {q: select.POLLOUT * bool(to_send[q]) | select.POLLIN * (q in more) for q in active}
                 ready = self._polled(wanted, word := self._next_word())
+            self._check_links(stamp)
             if not ready:
                 behind = min(active)
                 if word < self._until:
@@ -684,8 +693,7 @@ class ClientMesh(Mesh):
             except Desync:
                 if unpack(bytes(raw), party, self.nodes).kind is not Kind.BYE:
                     raise
-        for link in self._peers.values():
-            if isinstance(link, Link):  # its other end wants nothing more
+            if isinstance(link := self._peers[party], Link):  # its other end wants nothing more
                 link.leave()
 
     def receive(self, count: int, what: str) -> np.ndarray:
