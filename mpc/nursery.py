@@ -164,7 +164,9 @@ class Forked:
 
 
 class Nursery:
-    """A process from which others are forked, seen from the launcher."""
+    """A process from which others are forked, seen from the launcher.  patience: seconds for it to answer."""
+
+    patience = _PATIENCE
 
     def __init__(self, control: Line, pid: int, reap: Callable[[], object]) -> None:
         self._control, self._pid, self._reap = control, pid, reap
@@ -199,16 +201,16 @@ class Nursery:
         channel, other = Line.pair()
         try:
             with self._asking:
-                self._control.send(list(load), [other.fileno()], seconds=_PATIENCE)
+                self._control.send(list(load), [other.fileno()], seconds=self.patience)
             other.close()
-            born = channel.receive(seconds=_PATIENCE)[0]
+            born = channel.receive(seconds=self.patience)[0]
             if "pid" not in born:
                 raise ChildProcessError("it ended before it was told anything")
             child = Forked(born["pid"], channel)
             request = {
                 "words": list(words), "environment": dict(environment), "fds": list(fds), "launches": launches,
             }  # fmt: skip
-            channel.send(request, list(fds.values()), seconds=_PATIENCE)
+            channel.send(request, list(fds.values()), seconds=self.patience)
         except BaseException:
             channel.close()
             other.close()

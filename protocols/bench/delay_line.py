@@ -162,10 +162,15 @@ def _inside(paths: Sequence[str], where: str, command: Sequence[str]) -> None:
     """Become a command in a place."""
     here = place()
     at = int(where) if where != "-" else -1 if here is None else here.node
-    namespace = os.open(paths[at], os.O_RDONLY)
-    _system("setns", namespace, _NEW_NETWORK)
-    os.close(namespace)
-    os.execvp(command[0], list(command))
+    try:
+        namespace = os.open(paths[at], os.O_RDONLY)
+        _system("setns", namespace, _NEW_NETWORK)
+        os.close(namespace)
+        os.execvp(command[0], list(command))
+    except OSError as error:
+        raise SystemExit(
+            f"error: {command[0]} cannot run in place {at}: {error.strerror}; is its line there?"
+        ) from error
 
 
 def _system(name: str, *given: int) -> None:

@@ -29,6 +29,7 @@ MARK, PLACE = "FAULTS_MARK", "MASKED_PLACE"
 TELLER = "protocols.bench.faults_told"
 _ROOMS = ("mpc", "offline", "bandits", "protocols")
 _NOT_LOADED = ("protocols.figures", "protocols.bench", "mpc.net.gloo", "bandits.data")  # torch and scikit-learn
+_PATIENCE = 600.0  # seconds to load everything, on a busy machine
 _ONE_THREAD = {"OMP_NUM_THREADS": "1"}
 
 
@@ -38,6 +39,7 @@ class Loaded:
     def __init__(self, register: Path) -> None:
         os.environ[REGISTER] = str(register)
         self._nursery = Nursery.new({**os.environ, **_ONE_THREAD}, "protocols.bench.faults_loaded")
+        self._nursery.patience = _PATIENCE
 
     def launch(
         self, words: Sequence[str], environment: Mapping[str, str], stdout: int, stderr: int, *, by: str = TELLER

@@ -151,7 +151,8 @@ def _after_silence(results: Results) -> list[str]:
 
 def _step_line(group: dict[str, Step], peers: list[dict[str, Any]]) -> tuple[Any, ...]:
     first, times = group[TLS], {way: row.microseconds / 1e3 for way, row in group.items()}
-    beside = [each for each in peers if (each["parties"], each["delay"]) == (first.parties, first.distance.delay)]
+    where = (first.parties, first.distance)
+    beside = [each for each in peers if (each["parties"], Distance(each["delay"])) == where]
     return (
         first.parties, first.distance.text, *(times.get(way) for way in (TLS, TCP, UNIX, GLOO)),
         beside[0]["microseconds"] / 1e3 if beside else None, first.rounds, first.hops, first.opened,

@@ -87,6 +87,11 @@ def bandit_payer(paid: float) -> ClientProgram:
     return payer(np.full((3, 1, 1, given.arms), paid), given, 3, desk(0, 0, 0))
 
 
+def outside_payer() -> ClientProgram:
+    """Whose world gives what is no reward."""
+    return payer(None, ppcb_settings(replicas=1), 3, desk(*[SECRET] * 3))
+
+
 def helba_user(paid: float) -> ClientProgram:
     """Who is told an arm that there is not, or has a reward beyond R."""
     given = Settings(Constants(dim=2), steps=2)
@@ -133,6 +138,7 @@ class Shy:
 CLIENTS: dict[str, list[Callable[[], ClientProgram]]] = {
     "protocols/ppcb/clients.py:puller": [lambda: bandit_puller(desk()), lambda: bandit_puller(FullDesk(World()))],
     "protocols/ppcb/clients.py:payer": [lambda: bandit_payer(SECRET), lambda: bandit_payer(np.nan)],
+    "protocols/ppcb/clients.py:_paid_outside": [outside_payer],
     "protocols/ppcb/library/rounds.py:puller_client": [
         lambda: puller_client([Say([SECRET], [0, 1])], fails),
         lambda: puller_client([Hear()], fails),

@@ -9,6 +9,7 @@ import pytest
 
 from mpc.errors import ConfigError
 from protocols.bench import network
+from protocols.bench.delay_line import delayed
 from protocols.bench.network_page import Distance, Exchange, Results, Step, as_json, as_markdown, missed
 from protocols.bench.network_party import GATHER, GLOO, TCP, TLS
 
@@ -49,3 +50,9 @@ def test_where_namespaces_are_refused_all_is_on_loopback(monkeypatch: pytest.Mon
     monkeypatch.setattr(network, "_set_up", lambda results, parties, distance, *_, **__: results.steps.append(distance))
     results = network.measure(quick=True, with_peer=False)
     assert results.steps == [HERE] and "be root; so all is on loopback." in results.notes[-1]
+
+
+def test_what_a_line_lacks_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(ConfigError, match="made with 'ip' of iproute2: install it"), delayed(2, 1.0):
+        pass

@@ -66,12 +66,12 @@ def test_a_new_file_is_of_any_program_with_its_options_and_places(here: Path, ca
     assert config.options == {"arms": 3, "policy": "epsilon-greedy"} and config.listen is None
     assert config.peers["owner 0"].address == ("10.0.0.3", 7701), "who explores alike agrees on when"
     assert "<" not in (here / "role.toml").read_text().replace("<what its owner reads out>", "")
-    said = masked(capsys, "config new puller --program samba --set arms=3 --session trial -o other.toml")
+    said = masked(capsys, "config new puller --program samba --set arms=1 --session trial -o other.toml")
     refused(said, "there is no role 'puller' in samba with these options: there are party 0, party 1, party 2, owner 0")
     refused(masked(capsys, "config new DC --program samba --mode x --session trial -o x.toml"), "no mode 'x': there")
     refused(masked(capsys, "config new DC --program samba --set arms --session t -o x.toml"), "--set takes NAME=VALUE")
     refused(
-        masked(capsys, "config new DC --program samba --set arms=3 --at x=y --session t -o x.toml"),
+        masked(capsys, "config new DC --program samba --set arms=1 --at x=y --session t -o x.toml"),
         "--at takes ROLE=HOST:PORT",
     )
     refused(masked(capsys, "config new puller --program chess --session trial -o role.toml"), "program is one of ppcb")
