@@ -202,6 +202,12 @@ class Link:
         """Whether its owner ends."""
         return self._leaving
 
+    def wake(self) -> None:
+        """Whoever polls it is to look again: another link of its node has ended."""
+        with self._lock:
+            if self._wake >= 0:
+                self._tell()
+
     def leave(self) -> None:
         """Its owner ends: a cut is final from now on."""
         self._leaving = True

@@ -39,6 +39,7 @@ from .links import Link
 from .transport import Stamp
 
 _SMALL = 1 << 16  # fits both sockets' buffers twice over
+_TURN = 1 << 18  # bytes that are received of one peer before another is looked at
 _MOMENT = 120_000  # nanoseconds in which a party that has a core of its own often answers
 _SHARED_MOMENT = 400_000  # where parties share cores: to yield hands ours to the one waited for, sooner than to sleep
 _LAST_WORDS = 0.5  # seconds in which a node that stops with an error is heard out
@@ -172,13 +173,21 @@ class Mesh:
 
     def _in_time(self, peer: int, events: int, stamp: Stamp, left: int) -> bool:
         """Whether a peer's socket is ready before the round is over.  left: bytes that it is waited for with."""
+        self._check_links(stamp)
         while not self._ready(peer, events, word := self._next_word()):
+            self._check_links(stamp)
             if word >= self._until:
                 if not self._stands_still(peer):
                     return False
                 continue
             self._speak(peer, stamp, left)
         return True
+
+    def _check_links(self, stamp: Stamp) -> None:
+        """PeerLost of a peer whose link has ended, whoever is waited for: that one may wait for it in turn."""
+        for peer, link in self._peers.items():
+            if isinstance(link, Link) and link.ended and not link.leaving:
+                raise self._lost(peer, stamp)
 
     def _stands_still(self, peer: int) -> bool:
         """Whether a round's time does: its link is cut, and somebody else says when to give up."""
@@ -560,6 +569,7 @@ class PartyMesh(Mesh):
             if not ready:
                 wanted = {q: select.POLLOUT * bool(to_send[q]) | select.POLLIN * (q in more) for q in active}
                 ready = self._polled(wanted, word := self._next_word())
+            self._check_links(stamp)
             if not ready:
                 behind = min(active)
                 if word < self._until:
@@ -597,16 +607,26 @@ class PartyMesh(Mesh):
         return True
 
     def _pull(self, peer: int, into: memoryview, stamp: Stamp) -> int:
-        """Receive what is there."""
-        try:
-            count = self._peers[peer].recv_into(into)
-        except BlockingIOError:
-            return 0
-        except OSError as error:
-            raise self._lost(peer, stamp) from error
-        if not count:
-            raise self._lost(peer, stamp)
-        return count
+        """Receive what is there, and no more at once than leaves the others, and what is to be sent, their turn.
+
+        A connection that encrypts gives a record at a time: to poll before each takes longer than to decrypt it.
+        """
+        into, done = into[:_TURN], 0
+        while done < len(into):
+            try:
+                count = self._peers[peer].recv_into(into[done:])
+            except BlockingIOError:
+                break
+            except OSError as error:
+                if done:  # the next one fails alike
+                    break
+                raise self._lost(peer, stamp) from error
+            if not count:
+                if done:
+                    break
+                raise self._lost(peer, stamp)
+            done += count
+        return done
 
     def send_to_client(self, node: int, what: str, payload: np.ndarray) -> None:
         """Send (1, n) bytes to a client."""
@@ -673,8 +693,7 @@ class ClientMesh(Mesh):
             except Desync:
                 if unpack(bytes(raw), party, self.nodes).kind is not Kind.BYE:
                     raise
-        for link in self._peers.values():
-            if isinstance(link, Link):  # its other end wants nothing more
+            if isinstance(link := self._peers[party], Link):  # its other end wants nothing more
                 link.leave()
 
     def receive(self, count: int, what: str) -> np.ndarray:

@@ -63,6 +63,7 @@ class Keeper(threading.Thread):
         self._names = Nodes(member.parties, member.names)
         self._calling = set[int]()
         self._said = set[int]()
+        self._over = set[int]()
         for link in links.values():
             link.closed = self._let_go
 
@@ -87,6 +88,15 @@ class Keeper(threading.Thread):
                             greeting.sock.close()
                 for node, link in self._links.items():
                     self._look(node, link)
+                self._tell_ended()
+
+    def _tell_ended(self) -> None:
+        """Whoever waits over another link hears that one has ended."""
+        ended = {node for node, link in self._links.items() if link.ended and not link.leaving}
+        if ended - self._over:
+            self._over |= ended
+            for link in self._links.values():
+                link.wake()
 
     def _look(self, node: int, link: Link) -> None:
         link.look()

@@ -248,6 +248,41 @@ def test_a_peer_that_was_started_anew_goes_on_with_no_link() -> None:
     assert isinstance(first.error, PeerLost) and "party 1 was started again" in str(first.error), first.error
 
 
+def test_one_that_is_not_waited_for_is_missed_at_once() -> None:
+    """Party 0 waits for party 1, which may wait for a client: it hears that the client is lost."""
+    members, listeners = session_of(2, ["customer"])
+    over = threading.Event()
+
+    def party(node: int) -> Callable[[], Any]:
+        def run() -> Any:
+            links: Any = meet_lasting(members[node], listeners[node], grace=30.0, starting=20)
+            with seeded(Tls.over(members[node], links, 30.0), roles=["customer"]) as session:
+                if node == 1:
+                    over.wait(20)
+                    return None
+                threading.Timer(0.3, links[2].end, ["customer was started again"]).start()
+                return sums(session, [1])
+
+        return run
+
+    def customer() -> None:
+        links: Any = meet_lasting(members[2], None, grace=30.0, starting=20)
+        over.wait(20)
+        for link in links.values():
+            link.leave()
+            link.close()
+
+    def watched() -> Any:
+        try:
+            return party(0)()
+        finally:
+            over.set()
+
+    first, *_ = side_by_side(watched, party(1), customer)
+    assert isinstance(first.error, PeerLost) and first.error.peer == 2, first.error
+    assert "customer was started again" in str(first.error)
+
+
 @pytest.mark.parametrize("changed", [{"life": "0" * 16}, {"knows": "0" * 16}, {"received": 1 << 40}])
 def test_nobody_takes_a_link_over(changed: dict[str, Any]) -> None:
     """Not even who has the peer's key: without the names of both ends, or beyond what was sent, it gets nothing."""
