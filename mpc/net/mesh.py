@@ -39,6 +39,7 @@ from .links import Link
 from .transport import Stamp
 
 _SMALL = 1 << 16  # fits both sockets' buffers twice over
+_TURN = 1 << 18  # bytes that are received of one peer before another is looked at
 _MOMENT = 120_000  # nanoseconds in which a party that has a core of its own often answers
 _SHARED_MOMENT = 400_000  # where parties share cores: to yield hands ours to the one waited for, sooner than to sleep
 _LAST_WORDS = 0.5  # seconds in which a node that stops with an error is heard out
@@ -606,16 +607,26 @@ class PartyMesh(Mesh):
         return True
 
     def _pull(self, peer: int, into: memoryview, stamp: Stamp) -> int:
-        """Receive what is there."""
-        try:
-            count = self._peers[peer].recv_into(into)
-        except BlockingIOError:
-            return 0
-        except OSError as error:
-            raise self._lost(peer, stamp) from error
-        if not count:
-            raise self._lost(peer, stamp)
-        return count
+        """Receive what is there, and no more at once than leaves the others, and what is to be sent, their turn.
+
+        A connection that encrypts gives a record at a time: to poll before each takes longer than to decrypt it.
+        """
+        into, done = into[:_TURN], 0
+        while done < len(into):
+            try:
+                count = self._peers[peer].recv_into(into[done:])
+            except BlockingIOError:
+                break
+            except OSError as error:
+                if done:  # the next one fails alike
+                    break
+                raise self._lost(peer, stamp) from error
+            if not count:
+                if done:
+                    break
+                raise self._lost(peer, stamp)
+            done += count
+        return done
 
     def send_to_client(self, node: int, what: str, payload: np.ndarray) -> None:
         """Send (1, n) bytes to a client."""

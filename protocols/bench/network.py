@@ -10,6 +10,7 @@ import argparse
 import contextlib
 import datetime as dt
 import json
+import os
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -135,6 +136,7 @@ def _set_up(
         )  # fmt: skip
         command = [sys.executable, "-m", "protocols.bench.network_party", str(plan.save())]
         command = command if line is None else line.inside(command)
+        os.sync()  # or the kernel writes the material back while the parties are timed
         said: dict[str, str] = {}
         launch(
             command, parties, clients=dict.fromkeys(roles, command), output=said.__setitem__, limit=_LIMIT,

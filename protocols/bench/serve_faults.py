@@ -164,7 +164,7 @@ def _disclosed(service: Serving) -> int:
 def campaign(kills: int, seed: int, say: Callable[[str], None]) -> dict[str, Any]:
     """So many kills of one folder's service, as a document."""
     rng, seen, begun = random.Random(seed), Seen(), time.perf_counter()
-    with serving("--steps", "1e5") as service:
+    with serving("--steps", "1e5", batch=2) as service:  # a small batch is soon warm
         service.start()
         for which in range(kills):
             known = len(seen.wrong)

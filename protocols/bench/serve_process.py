@@ -23,17 +23,18 @@ _PATIENCE = 120.0  # seconds for a start
 
 @dataclass
 class Serving:
-    """The service of a folder, which is started and killed.  seconds: of processor, by those that have ended."""
+    """The service of a folder, which is started and killed.  more: options of the bandit.  batch: as --batch."""
 
     folder: Path
     more: Sequence[str] = ()
+    batch: int = 64
     port: int = 0
-    seconds: float = 0.0
     _process: subprocess.Popen[str] | None = field(default=None, repr=False)
 
     def start(self) -> None:
         """And wait until it listens."""
         words = ["--try", "--folder", str(self.folder), "--listen", f"127.0.0.1:{self.port}", "--make-tokens"]
+        words += ["--batch", str(self.batch)]
         if not (self.folder / "bandit").exists():
             words += [*self.more, "--arms", str(ARMS), "--owners", ",".join(map(str, OWNERS))]
         self._process = subprocess.Popen(
@@ -72,10 +73,10 @@ class Serving:
 
 
 @contextmanager
-def serving(*more: str) -> Iterator[Serving]:
-    """A fresh one, in a folder of its own that goes with it.  more: options of the bandit."""
+def serving(*more: str, batch: int = 64) -> Iterator[Serving]:
+    """A fresh one, in a folder of its own that goes with it."""
     with tempfile.TemporaryDirectory(prefix="masked-serve-") as name:
-        made = Serving(Path(name) / "service", more)
+        made = Serving(Path(name) / "service", more, batch)
         try:
             yield made
         finally:

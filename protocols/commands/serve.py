@@ -117,6 +117,8 @@ def _alone(options: Namespace) -> None:
         known = None if options.no_tokens else Tokens.read(place, roles)
         web = Web(service.site, tokens=known, limits=Limits(body=options.body), say=log)
 
+        service.found.warm_up(options.batch)
+
         def ready(host: str, port: int) -> None:
             log(f"http://{host}:{port}/docs says what is asked; {service.found.held.next_decision:,} decisions so far")
 

@@ -28,6 +28,8 @@ from ...run.chained_log import ChainedLog
 from ...run.tagged_file import prepare
 from ..library.bandit import PrivateContextualBandit
 from ..library.decisions import Holdings
+from ..library.place import InOneProcess
+from ..library.service import Service
 from ..player import feature_blocks
 from ..settings import Settings
 from .answers import Keyed
@@ -103,6 +105,14 @@ class DurableBandit:
         self._bandit.learn(decision_id=list(decisions), reward=list(rewards))
         self._batch.paid += decisions
         self._batch.rewards += rewards
+
+    def warm_up(self, contexts: int) -> None:
+        """Play a batch with a bandit like this one that is thrown away: what is loaded and worked out once is there."""
+        bandit, count = self._bandit, min(contexts, self._most_together)
+        settings, hosting = bandit.settings, InOneProcess.of(bandit.parties, None)
+        like = PrivateContextualBandit._of(Service(settings, hosting, most_unpaid=count))
+        told = like.predict(np.zeros((count, bandit.dim)))
+        like.learn(decision_id=told.decision_id, reward=np.full(count, settings.reward_range[0]))
 
     def keep(self, answers: Sequence[Keyed]) -> None:
         """All since the last time is on disk when this returns; NotKept, and the bandit is as it was then."""

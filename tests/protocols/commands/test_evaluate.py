@@ -27,6 +27,7 @@ def log(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.needs("matplotlib")
 def test_a_log_from_excel(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plot = log.with_suffix(".png")
     main(["evaluate", str(log), *COLUMNS, "--propensity", "p", "--owners", "2,1", "--plot", str(plot)])

@@ -66,7 +66,7 @@ def test_the_examples_of_the_page_run_and_its_end_is_in_order(tmp_path: Path) ->
         assert process.wait(60) == 128 + signal.SIGTERM
     assert stat.S_IMODE((tmp_path / "trial" / "tokens" / "payer.token").stat().st_mode) == 0o600
     again = tmp_path / "trial"
-    with started(["serve", "--try", "--folder", str(again)], tmp_path) as (process, _):
+    with started(["serve", "--try", "--folder", str(again), "--batch", "2"], tmp_path) as (process, _):
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == 130
     assert not (again / "lock").exists()

@@ -55,6 +55,7 @@ def test_modules_count_that_something_is_taken_from() -> None:
     assert sources.sources("offline") == {"offline", "mpc.net"}
 
 
+@pytest.mark.needs("sklearn")
 def test_the_name_changes_with_these_and_with_no_other(house: Path) -> None:
     names = []
     for changed in ("mpc/net.py", "mpc/ops/roots.py", "protocols/loud.py", "mpc/ring.py", "bandits/linear.py"):

@@ -28,7 +28,7 @@ CONTRACT = {
     "ledger",
 }  # fmt: skip
 
-MISTAKES: list[tuple[str, str]] = [
+MISTAKES = [
     ("--arms 0", "at least 1, 1 and 0"),
     ("--arms-file arms.npy", "--arms-file and --theta go together"),
     ("--arms-file arms.npy --theta theta.npy --data movielens", "--data makes arms and theta itself"),
@@ -57,14 +57,18 @@ MISTAKES: list[tuple[str, str]] = [
     ("--arms-file tiny.npy --theta theta.npy", "scale the arms"),
     ("--arms-file text.npy --theta theta.npy", "text.npy"),
     ("FILES --out file", "choose a place that can be used"),
-    ("FILES --mode classic --cores 0", "--cores is 1 to 64, not 0"),
+    pytest.param("FILES --mode classic --cores 0", "--cores is 1 to 64, not 0", marks=pytest.mark.needs("phe")),
     ("FILES --cores 2", "--cores is of --mode classic"),
     ("FILES --mode classic --resume", "--resume is of --mode mpc: keys are never written"),
     ("FILES --resume --json", "name it with --out"),
     ("FILES --resume", "there is no checkpoint in runs/linucb-ds/checkpoints"),
     ("FILES --checkpoint-every 0", "at least 1 pull between checkpoints, not 0"),
     ("FILES --plot curve.txt", "a picture ends in .png"),
-    ("FILES --plot file/curve.png", "choose a place that can be used for --plot"),
+    pytest.param(
+        "FILES --plot file/curve.png",
+        "choose a place that can be used for --plot",
+        marks=pytest.mark.needs("matplotlib"),
+    ),
 ]
 
 
@@ -128,6 +132,7 @@ def test_hidden_arms_are_in_no_document(program: str, here: Path, capsys: Output
     assert facts["reference_cumulative_reward"] == pytest.approx(facts["cumulative_reward"], abs=12.0)
 
 
+@pytest.mark.needs("phe")
 def test_both_modes_pull_the_same_arms(here: Path, capsys: Output) -> None:
     """One seed, one first arm, one noise; keys of 1024 bits."""
     published = document(capsys, "run linucb-ds FILES --budget 12 --mode classic --bits 1024 --cores 2")
@@ -148,6 +153,7 @@ def test_run_and_launch_print_the_same_document(here: Path, capsys: Output) -> N
     assert {key: run[key] for key in run.keys() - timed} == {key: launched[key] for key in run.keys() - timed}
 
 
+@pytest.mark.needs("matplotlib")
 def test_text_and_file(here: Path, capsys: Output) -> None:
     code, out, err = masked(capsys, "run linucb-ds FILES --budget 15 --parties 3")
     assert code == 0, err
@@ -205,6 +211,7 @@ def test_material_is_planned_dealt_and_drawn(program: str, here: Path, capsys: O
         assert code == 2 and said in complained
 
 
+@pytest.mark.needs("matplotlib", "phe")
 def test_the_reward_curve_is_drawn_where_it_is_asked_for(here: Path, capsys: Output) -> None:
     for mode in ("--mode mpc", "--mode mpc --hide-arms", "--mode classic --bits 1024"):
         facts = document(capsys, f"run linucb-ds FILES --budget 6 {mode} --plot a/curve.png")
@@ -237,7 +244,9 @@ def test_the_papers_constants_are_a_preset() -> None:
         assert (spectral.gamma, spectral.growing, spectral.printed) == (0.01, True, printed)
 
 
-@pytest.mark.parametrize("mode", ["mpc", "mpc --hide-arms", "classic --bits 1024"])
+@pytest.mark.parametrize(
+    "mode", ["mpc", "mpc --hide-arms", pytest.param("classic --bits 1024", marks=pytest.mark.needs("phe"))]
+)
 def test_a_run_with_the_papers_constants_is_its_references(mode: str, capsys: Output) -> None:
     size = "--arms 5 --dim 2 --budget 8 --constants paper"
     for program in ("linucb-ds", "spectralucb-ds --omega printed"):

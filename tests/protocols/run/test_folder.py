@@ -82,6 +82,7 @@ def test_a_picture_that_cannot_be_written_is_refused(name: str, words: str, tmp_
         check_picture(tmp_path / name)
 
 
+@pytest.mark.needs("matplotlib")
 def test_trying_a_picture_leaves_no_trace(tmp_path: Path) -> None:
     (tmp_path / "old.png").write_bytes(b"a picture")
     check_picture(tmp_path / "old.png")

@@ -25,7 +25,7 @@ CONTRACT = [
     "seconds_per_step", "rounds_per_step", "ledger",
 ]  # fmt: skip
 
-MISTAKES: list[tuple[str, str]] = [
+MISTAKES = [
     ("--policy greedy", "there is no policy 'greedy': choose one of epsilon-greedy, epsilon-decreasing, ucb"),
     ("--policy reinforcement-comparison", "breaks score locality: it needs the common reference reward"),
     ("--policy softmax --tau 0", "tau = 0 gives no weights"),

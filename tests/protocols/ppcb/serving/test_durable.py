@@ -173,3 +173,12 @@ def test_a_first_start_that_was_killed_begins_again(tmp_path: Path) -> None:
     half.mkdir(parents=True)
     (half / "checkpoint-1.npz").write_bytes(b"half")
     assert DurableBandit(tmp_path, WANTED.make).bandit.learned == 0 and not half.exists()
+
+
+def test_warming_up_leaves_no_trace(tmp_path: Path) -> None:
+    with asked(tmp_path) as made:
+        found = made.service.found
+        size, before = found.log_bytes, table(made)
+        found.warm_up(3)
+        assert found.log_bytes == size and np.array_equal(table(made), before) and made.told() == 0
+        assert made.decide("a")[0]["decision_id"] == 0
