@@ -35,7 +35,7 @@ class Service:
             for role, port in self.ports.items()
         }
         options = {"live": True, "arms": 2, "dim": 3, "owners": "2,1", "batch": 4, "steps": 100}
-        self.machines = Machines(folder, PPCB(), options, 2, dealer=True, more=more, every=1, seconds=20.0)
+        self.machines = Machines(folder, PPCB(), options, 2, dealer=True, more=more, every=1, seconds=60.0)
         for role, asks in ROLES.items():
             make_tokens(self.machines.home(role) / "tokens", [asks])
         self.over = threading.Event()
@@ -69,9 +69,10 @@ class Service:
         threading.Thread(target=working, daemon=True).start()
         ends = self.machines.play(instead={role: lambda role=role: self._role(role) for role in ROLES})
         self.over.set()
-        if failed:
-            raise failed[0]
-        return [end.error for end in ends]
+        errors = [end.error for end in ends]
+        if failed:  # what the roles ended with says why
+            raise AssertionError(errors) from failed[0]
+        return errors
 
     def _role(self, role: str) -> None:
         from protocols.ppcb.live.beside import asked_beside
