@@ -106,7 +106,7 @@ def test_square_root_of_helba(lower: float, upper: float, parties: int, simulate
     assert (np.abs(early - np.sqrt(x)) <= stated + 1e-4).all()
 
 
-@pytest.mark.parametrize("squarings", [0, 1, 4, 8])
+@pytest.mark.parametrize("squarings", [0, 1, 4, 8, 10])
 def test_exponential(squarings: int, parties: int, simulate: Fixture, evaluate: Fixture) -> None:
     session, x = simulate(parties), points(-1.0, 1.0, 200)
     y = evaluate(session, ops.exponential(session, session.share(x), squarings=squarings))
@@ -115,6 +115,12 @@ def test_exponential(squarings: int, parties: int, simulate: Fixture, evaluate: 
     stated = x**2 / 2 ** (squarings + 1) + 2.0 ** (squarings - min(20 + squarings, 28))
     if squarings:
         assert (np.abs(y / np.exp(x) - 1) < 1.5 * stated + 1e-5).all()
+
+
+def test_more_squarings_than_words_hold_are_refused(simulate: Fixture) -> None:
+    session = simulate(2)
+    with pytest.raises(RangeError, match="use fewer fraction bits"):
+        session.run(ops.exponential(session, session.share(np.zeros(1)), squarings=11))
 
 
 def test_exponential_over_its_range(parties: int, simulate: Fixture, evaluate: Fixture) -> None:

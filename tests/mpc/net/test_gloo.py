@@ -39,7 +39,7 @@ def tries(**how):
 tries(init_method="file://{tmp_path}/one", party=0, parties=1, timeout=200)
 tries(init_method="file://{tmp_path}/two", party=2, parties=2, timeout=1)
 tries(init_method="file://{tmp_path}/three", party=0, parties=2, timeout=1)
-tries(init_method="file://{tmp_path}/four", party=0, parties=2, timeout=0)
+tries(init_method="file://{tmp_path}/four", party=0, parties=2, timeout=0, starting=1)
 dist.init_process_group("gloo", init_method="file://{tmp_path}/five", rank=0, world_size=1)
 tries(init_method="file://{tmp_path}/six", party=0, parties=2, timeout=1)
 dist.destroy_process_group()

@@ -142,7 +142,7 @@ def test_a_diagnosis_measures_every_link_and_leaves_the_run_to_come(
         assert sorted(each.of for each in links) == sorted(f"link to {other}" for other in others)
         silent = {each.of for each in found if "tcp_slow_start_after_idle" in each.what and each.verdict == "WARN"}
         assert silent == {f"silent link to {other}" for other in others}
-        assert all(each.seconds > 0 and each.bytes_per_second > 0 and "clock" in each.what for each in links)
+        assert all(each.seconds > 0 and each.bytes_per_second > 1e3 and "clock" in each.what for each in links)
         assert {each.of for each in found} >= {role} and prediction["rounds"] == 12
     assert not (tmp_path / "party-0/out").exists()
 
