@@ -19,6 +19,8 @@ PUBLIC = {
     # on a wire as it is, and said to all
     "_Round.digest", "Header.digest", "Stamp.digest", "Kind.magic", "Standing.magic", "Standing.deal", "Standing.plan",
     "Message.rest", "Send.raw", "Certificate.der",
+    # a turn's contexts, by number and by digest of its id, and its decisions that are paid: announced to all
+    "Asked.numbers", "Asked.digests", "Asked.due",
     # tables that follow from the width of a comparison
     "_Term.value", "_Term.equal", "_Term.less",
     # arms, and numbers of owners, that all know

@@ -32,12 +32,12 @@ class _Ask:
     """One request.  rows: contexts that want a decision, alone if not in a list.  decisions, rewards: what is paid."""
 
     request: Request
-    rows: np.ndarray | None = None
+    rows: np.ndarray | None = field(default=None, repr=False)
     alone: bool = False
     decisions: Sequence[int] = ()
-    rewards: Sequence[float] = ()
+    rewards: Sequence[float] = field(default=(), repr=False)
     future: Future[Answer] = field(default_factory=Future)
-    answer: dict[str, Any] = field(default_factory=dict)
+    answer: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @property
     def size(self) -> int:

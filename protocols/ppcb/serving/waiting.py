@@ -21,6 +21,9 @@ class _Parts(NamedTuple):
     since: float
     blocks: dict[int, np.ndarray]
 
+    def __repr__(self) -> str:
+        return f"_Parts(since={self.since!r}, hidden)"
+
 
 class Waiting:
     """blocks: whose the features are, of owners that have any.  most: contexts; longest: seconds that one waits."""
