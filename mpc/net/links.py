@@ -21,6 +21,8 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
+_SAVED = 1 << 22  # bytes; its peer sends the rest again
+
 
 class Link:
     """theirs: the name of the peer's end, drawn for this link.  closed: told when its owner has closed it."""
@@ -134,7 +136,13 @@ class Link:
 
     def push_back(self, data: bytes) -> None:
         """What was read ahead is to be read again."""
-        self._back = data + self._back
+        with self._lock:
+            self._back = data + self._back
+
+    @property
+    def left(self) -> bytes:
+        """What is still to be read of a connection that is gone; nothing while there is one."""
+        return b"" if self.up else self._back
 
     def arrived(self, count: int) -> None:
         """The peer has received so many bytes, over all connections."""
@@ -241,12 +249,20 @@ class Link:
 
     def _cut(self, error: OSError) -> OSError:
         """The connection is gone; what is raised for it."""
+        self._save()
         with contextlib.suppress(OSError):
             socket.socket.shutdown(self._sock, socket.SHUT_RDWR)  # wakes whoever polls it
         self.down_since = time.monotonic()
         self._again = memoryview(b"")
         self._tell()
         return error if self._leaving or self.ended else BlockingIOError()
+
+    def _save(self) -> None:
+        """A connection that takes no more may still have brought something: a peer that left, and why."""
+        with contextlib.suppress(OSError):
+            while len(self._back) < _SAVED and (part := self._sock.recv(1 << 16)):
+                self._back += part
+                self.received += len(part)
 
     def _push(self) -> bool:
         """Whether all that goes out once more has gone."""

@@ -174,6 +174,8 @@ class Mesh:
     def _in_time(self, peer: int, events: int, stamp: Stamp, left: int) -> bool:
         """Whether a peer's socket is ready before the round is over.  left: bytes that it is waited for with."""
         self._check_links(stamp)
+        if events & select.POLLOUT:
+            self._check_left(peer)
         while not self._ready(peer, events, word := self._next_word()):
             self._check_links(stamp)
             if word >= self._until:
@@ -187,7 +189,22 @@ class Mesh:
         """PeerLost of a peer whose link has ended, whoever is waited for: that one may wait for it in turn."""
         for peer, link in self._peers.items():
             if isinstance(link, Link) and link.ended and not link.leaving:
+                self._check_left(peer)
                 raise self._lost(peer, stamp)
+
+    def _check_left(self, peer: int) -> None:
+        """The error of a peer that said why it leaves, and then took no more: nobody reads what it said meanwhile."""
+        link = self._peers[peer]
+        rest = link.left if isinstance(link, Link) else b""
+        while len(rest) >= HEADER_BYTES:
+            try:
+                header = unpack(rest[:HEADER_BYTES], peer, self.nodes)
+            except Desync:  # whoever reads it says so
+                return
+            rest = rest[HEADER_BYTES:]
+            if header.kind is Kind.ABORT:
+                raise aborted(rest[: min(header.length, WORDS_LIMIT)], peer, self.nodes)
+            rest = rest[header.length :]
 
     def _stands_still(self, peer: int) -> bool:
         """Whether a round's time does: its link is cut, and somebody else says when to give up."""

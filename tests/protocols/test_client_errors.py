@@ -24,6 +24,9 @@ from protocols.linucb_ds.mpc.settings import Settings as LinUCBSettings
 from protocols.ppcb.clients import payer, puller
 from protocols.ppcb.library.on_shares import Declared, logging_puller
 from protocols.ppcb.library.rounds import Hear, Say, payer_client, puller_client
+from protocols.ppcb.live.feeds import Feed
+from protocols.ppcb.live.program import Live
+from protocols.ppcb.program import PAYER, PULLER
 from protocols.run.desk import MemoryDesk, World
 from protocols.samba.mpc.clients import customer as samba_customer
 from protocols.samba.mpc.clients import host
@@ -92,6 +95,26 @@ def outside_payer() -> ClientProgram:
     return payer(None, ppcb_settings(replicas=1), 3, desk(*[SECRET] * 3))
 
 
+class Asks(Feed):
+    """Programs of a role, which ask about a context and pay for a decision."""
+
+    def __init__(self, number: int = 0, paid: float = 0.0, *, asks: Callable[[int], Any] | None = None) -> None:
+        self._number, self._paid, self._asks = number, paid, asks
+
+    def ask(self, most: int) -> list[tuple[int, int]]:
+        return [(self._number, SECRET)] if self._asks is None else self._asks(most)
+
+    def due(self, most: int) -> list[tuple[int, float]]:
+        return [(self._number, self._paid)] if self._asks is None else self._asks(most)
+
+
+def live(role: str, feed: Feed) -> ClientProgram:
+    """Of a service between machines."""
+    program = Live(ppcb_settings(replicas=1), 2, 3)
+    program.feed = feed
+    return program.client(role, {}, desk())
+
+
 def helba_user(paid: float) -> ClientProgram:
     """Who is told an arm that there is not, or has a reward beyond R."""
     given = Settings(Constants(dim=2), steps=2)
@@ -151,6 +174,11 @@ CLIENTS: dict[str, list[Callable[[], ClientProgram]]] = {
     "protocols/ppcb/library/on_shares.py:logging_puller": [
         lambda: log_puller(np.array([0]), np.array([1.0 / SECRET])),
         lambda: log_puller(np.array([0]), np.array([np.nan])),
+    ],
+    "protocols/ppcb/live/program.py:_puller": [lambda: live(PULLER, Asks()), lambda: live(PULLER, Asks(asks=fails))],
+    "protocols/ppcb/live/program.py:_payer": [
+        lambda: live(PAYER, Asks(paid=SECRET)), lambda: live(PAYER, Asks(paid=np.nan)),
+        lambda: live(PAYER, Asks(asks=fails)),
     ],
     "protocols/helba/clients.py:user": [lambda paid=paid: helba_user(paid) for paid in (0.0, SECRET, np.nan)],
     "protocols/helba/library.py:_user": [helba_library_user],

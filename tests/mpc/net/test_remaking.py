@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import select
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mpc.client import Receive, Send, serve
-from mpc.errors import PeerLost
+from mpc.errors import STOPPED, PeerLost, StoppedTogether, Told
 from mpc.net import mesh
 from mpc.net.cutting import Wire
 from mpc.net.door import Door
@@ -246,6 +248,52 @@ def test_a_peer_that_was_started_anew_goes_on_with_no_link() -> None:
     first, second = side_by_side(party_0, party_1)
     assert second.error is None, second.error
     assert isinstance(first.error, PeerLost) and "party 1 was started again" in str(first.error), first.error
+
+
+def test_what_a_peer_said_is_read_after_it_reset_the_connection() -> None:
+    """A peer that leaves with bytes unread resets it: what it had said is there, and is counted as received."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        link = Link(socket.create_connection(listener.getsockname()), "theirs")
+        peer, _ = listener.accept()
+    link.send(b"unread")
+    peer.sendall(b"last words")
+    assert select.select([link], [], [], 10)[0]
+    peer.close()
+    with pytest.raises(BlockingIOError):
+        while True:
+            link.send(b"more")
+    assert not link.up and link.left == b"last words" and link.received == 10
+    assert link.unread() and link.recv(100) == b"last words" and not link.left
+    link.close()
+
+
+def test_one_that_is_sending_hears_why_its_peer_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dealer with material under way: the parties stop, and read nothing more of it."""
+    monkeypatch.setattr(mesh, "_LAST_WORDS", 0.0)
+    members, listeners = session_of(2, ["dealer"])
+    sending = threading.Event()
+
+    def party(node: int) -> Callable[[], None]:
+        def run() -> None:
+            tls = Tls.over(members[node], meet_lasting(members[node], listeners[node], grace=20.0, starting=20), 20.0)
+            assert sending.wait(20)
+            time.sleep(0.2)  # most of the message is still to be sent then, or all of it: both are well
+            tls.close(reason=Told(STOPPED, "7"))
+
+        return run
+
+    def dealer() -> None:
+        link = TlsClient.over(members[2], meet_lasting(members[2], None, grace=20.0, starting=20), 20.0)
+        sending.set()
+        try:
+            link.send_to(0, bytes(1 << 26), "material")
+            link.await_end()
+        finally:
+            link.close()
+
+    *parties, last = side_by_side(party(0), party(1), dealer)
+    assert [each.error for each in parties] == [None, None]
+    assert isinstance(last.error, StoppedTogether) and last.error.done == 7, last.error
 
 
 def test_one_that_is_not_waited_for_is_missed_at_once() -> None:

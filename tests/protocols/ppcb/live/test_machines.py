@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -67,22 +67,12 @@ class Service:
                 self.over.set()
 
         threading.Thread(target=working, daemon=True).start()
-        roles: dict[str, Callable[[], Any]] = {role: lambda role=role: self._role(role) for role in ROLES}
-        ends = self.machines.play(instead={**roles, "dealer": self._dealer})[:-1]
+        ends = self.machines.play(instead={role: lambda role=role: self._role(role) for role in ROLES})
         self.over.set()
         errors = [end.error for end in ends]
         if failed:  # what the roles ended with says why
             raise AssertionError(errors) from failed[0]
         return errors
-
-    def _dealer(self) -> None:
-        """Nobody waits for its end: with material under way when all stop, it may take the stop for a loss."""
-
-        def deal() -> None:
-            with suppress(BaseException):
-                self.machines.playing("dealer")()
-
-        threading.Thread(target=deal, daemon=True).start()
 
     def _role(self, role: str) -> None:
         from protocols.ppcb.live.beside import asked_beside
