@@ -486,6 +486,23 @@ def test_a_connection_of_tls_does_as_a_plain_one_where_nothing_is_there() -> Non
 
 
 @pytest.mark.skipif(not hasattr(socket, "TCP_CONGESTION"), reason="this system has one way to find a window")
+@pytest.mark.parametrize("near", [True, False])
+def test_a_near_link_finds_its_window_as_usual(near: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """bbr spreads messages over a round trip, which costs more than it saves where that is short."""
+    monkeypatch.setattr(door, "_WINDOW" if not near else "_WINDOWS_NEAR", b"reno" if not near else (b"none", b"reno"))
+    if not near:
+        monkeypatch.setattr(door, "_NEAR", -1.0)
+    with socket.create_server(("127.0.0.1", 0)) as listener, socket.create_connection(listener.getsockname()) as sock:
+        assert door.round_trip(sock) > 0.0
+        assert door.round_trip(sock) < door._NEAR or not near
+        door._prepare(sock)
+        found = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16)
+        assert found.rstrip(b"\0") == b"reno"  # which every system has
+    with socket.socket() as sock:
+        assert door.round_trip(sock) == 0.0  # it has met nobody
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_CONGESTION"), reason="this system has one way to find a window")
 def test_whether_a_window_is_kept_in_silence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     restarts = tmp_path / "restarts"
     monkeypatch.setattr(door, "_RESTARTS", restarts)
