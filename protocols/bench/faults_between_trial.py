@@ -361,7 +361,8 @@ class _Scene:
 
 
 def _plain(line: str, names: Sequence[str]) -> str:
-    """With names and numbers left out."""
+    """With names, numbers and the folders of a path left out."""
+    line = re.sub(r"/[^\s:]*/", "", line)
     for name in sorted(names, key=len, reverse=True):
         line = re.sub(rf"\b{name}\b", "R", line)
     return re.sub(r"\d[\d.,]*", "n", line)

@@ -17,16 +17,16 @@ from typing import Any
 
 import numpy as np
 
-from mpc.files import write_whole
 from mpc.net.requests import Answer, Refused, Request
 
 from ...run.chained_log import ChainedLog
-from ...run.tagged_file import prepare
+from ...run.tagged_file import prepare, read_kept, write_kept, writing
 from ..serving.answers import Answers, Keyed
 from ..serving.waiting import Waiting
 from .turn import DIGEST_BITS
 
 _TWO = "another service goes on with this role: stop one of them"
+_NUMBERS = "put it back, since no number is to be given twice, or begin anew in another folder"
 _RESERVED = 1000  # numbers that one write to the disk covers
 _LONGEST = 4096  # contexts or rewards that may wait
 
@@ -114,7 +114,7 @@ class PullerFeed(Feed):
         prepare(folder)
         self._counter, self._most, self._beat = folder / "numbers", most, beat
         self._there, self._waiting, self._asked = threading.Condition(), list[_Wish](), list[_Wish]()
-        self._next = self._reserved = int(self._counter.read_text()) if self._counter.exists() else 0
+        self._next = self._reserved = int(read_kept(self._counter, cure=_NUMBERS)) if self._counter.exists() else 0
         self.answers, self.decisions, self._over = Answers(), 0, False
         self._log = ChainedLog(folder / "answers", self._known, two=_TWO)
         self._log.begin(_line([list(each) for each in self.answers.given()]))
@@ -167,10 +167,12 @@ class PullerFeed(Feed):
 
     def kept(self) -> None:
         """All parties have what was told, so it is answered."""
-        asked, self._asked = self._asked, []
+        asked = self._asked
         answered = [wish for wish in asked if isinstance(wish.answer, dict)]
         if keyed := [_keyed(wish) for wish in answered if wish.request.key is not None]:
-            self._log.append(_line(keyed))
+            with writing(self._counter.parent):
+                self._log.append(_line(keyed))
+        self._asked = []
         self.decisions += sum(len(wish.names) for wish in answered)
         for wish in asked:
             if wish.future.set_running_or_notify_cancel():
@@ -195,7 +197,7 @@ class PullerFeed(Feed):
         """One that none has had or will have, after a crash too."""
         if self._next >= self._reserved:
             self._reserved = self._next + _RESERVED
-            write_whole(self._counter, str(self._reserved).encode())
+            write_kept(self._counter, str(self._reserved).encode())
         self._next += 1
         return self._next - 1
 
@@ -205,6 +207,7 @@ class PayerFeed(Feed):
 
     def __init__(self, folder: Path) -> None:
         prepare(folder)
+        self._folder = folder
         self._lock, self._unsent, self._sent = threading.Lock(), dict[int, float](), list[int]()
         self.answers, self.learned, self.passed_over = Answers(), 0, 0
         self._log = ChainedLog(folder / "rewards", self._read, two=_TWO)
@@ -221,7 +224,10 @@ class PayerFeed(Feed):
                 raise Refused(503, f"{_LONGEST:,} rewards wait already: ask again later", retry=2)
             keyed = [] if request.key is None else [[request.role, request.key, request.digest, answer]]
             due = dict(zip(decisions, rewards))
-            self._log.append(_line({"due": list(due.items()), "over": [], "keyed": keyed}))
+            try:
+                self._log.append(_line({"due": list(due.items()), "over": [], "keyed": keyed}))
+            except OSError as error:
+                raise Refused(503, "the service has no room to keep a reward: ask again later", retry=5) from error
             self._unsent |= due
         future: Future[Answer] = Future()
         future.set_result(answer)
@@ -252,7 +258,8 @@ class PayerFeed(Feed):
         """They are over."""
         with self._lock:
             if self._sent:
-                self._log.append(_line({"due": [], "over": self._sent, "keyed": []}))
+                with writing(self._folder):
+                    self._log.append(_line({"due": [], "over": self._sent, "keyed": []}))
             for number in self._sent:
                 del self._unsent[number]
             self._sent = []

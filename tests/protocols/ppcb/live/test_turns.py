@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Sequence
 from concurrent.futures import Future
 from pathlib import Path
@@ -18,6 +19,7 @@ from protocols.ppcb.live.feeds import Feed, OwnerFeed, PayerFeed, PullerFeed
 from protocols.ppcb.live.program import Live, Turns
 from protocols.ppcb.program import PAYER, PULLER
 from protocols.ppcb.settings import Settings
+from protocols.run import chained_log
 from protocols.run.desk import MemoryDesk, World
 from protocols.run.rehearsal import rehearse
 
@@ -184,6 +186,38 @@ def test_what_a_puller_and_a_payer_keep_outlasts_them(tmp_path: Path) -> None:
     later = again.ask("c")
     again.play(2)
     assert later.result(0)["decision_id"] > told.result(0)["decision_id"] and again.payer.learned == 1
+
+
+def test_numbers_that_somebody_changed_are_not_gone_on_with(tmp_path: Path) -> None:
+    played = Played(tmp_path)
+    played.owners.put("a")
+    played.ask("a")
+    played.play(2)
+    kept = tmp_path / "puller" / "numbers"
+    kept.write_bytes(kept.read_bytes().replace(b"1000", b"0000"))
+    with pytest.raises(ConfigError, match="no number is to be given twice"):
+        PullerFeed(tmp_path / "puller", most=4, beat=0.0)
+
+
+def test_on_a_full_disk_nothing_is_said_to_be_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    played = Played(tmp_path)
+    played.owners.put("a")
+    told = played.ask("a", key="k")
+    played.play(1)
+
+    def full(log: int, record: bytes) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(chained_log, "append", full)
+    with pytest.raises(Refused, match="no room to keep a reward") as refused:
+        played.pay((0, 1.0))
+    assert refused.value.status == 503 and played.payer.waiting == 0
+    with pytest.raises(ConfigError, match=r"No space left on device.*make room"):
+        played.puller.kept()
+    assert not told.done()
+    played.puller.end()
+    with pytest.raises(Refused, match="ask again when it is back"):
+        told.result(0)
 
 
 def test_those_who_wait_at_the_end_hear_of_it(tmp_path: Path) -> None:
