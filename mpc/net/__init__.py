@@ -1,7 +1,8 @@
 """Transports: the only place that knows sockets and torch.distributed.
 
 transport        what a session asks of one; memory, tcp, tls, gloo are transports, channel is a link of two
-mesh             rounds over sockets and their deadlines; tcp: on one machine; tls: between machines
+mesh             messages over sockets and their deadlines; party_mesh: rounds; client_mesh: a client's end;
+                 tcp: on one machine; tls: between machines
 gathering        how all nodes find together, whatever way they prove who they are
 joining          how those of one machine do: calls, greetings, the proofs they exchange
 keys             a key for each two nodes of one machine, and the proof that one has it

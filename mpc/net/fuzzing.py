@@ -16,7 +16,7 @@ import numpy as np
 from ..errors import MaskedError
 from .frames import HEADER_BYTES, Kind, Nodes, pack, unpack
 from .hello import Hello
-from .mesh import PartyMesh
+from .party_mesh import PartyMesh
 from .transport import Stamp
 
 _STAMP = Stamp(1, b"8 bytes.", "fuzz:1")

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .mesh import ClientMesh, PartyMesh
+from .client_mesh import ClientMesh
+from .party_mesh import PartyMesh
 
 _WHAT = "material"
 

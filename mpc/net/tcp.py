@@ -10,10 +10,11 @@ import time
 from collections.abc import Sequence
 
 from ..errors import ConfigError
+from .client_mesh import ClientMesh
 from .frames import Nodes
 from .joining import Address, check_here, check_loopback, listen, meet
 from .keys import Keys
-from .mesh import ClientMesh, PartyMesh
+from .party_mesh import PartyMesh
 from .transport import DEFAULT_TIMEOUT, check_timeout
 
 

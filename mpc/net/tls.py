@@ -16,10 +16,12 @@ import ssl
 from collections.abc import Mapping
 
 from ..errors import ConfigError
+from .client_mesh import ClientMesh
 from .door import Door, through
 from .links import Link
 from .member import RECORD, Log, Member, Met
-from .mesh import ClientMesh, Mesh, PartyMesh
+from .mesh import Mesh
+from .party_mesh import PartyMesh
 from .transport import DEFAULT_TIMEOUT, check_timeout
 
 _QUEUE = 64  # callers that the kernel keeps

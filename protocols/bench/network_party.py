@@ -21,9 +21,10 @@ import numpy as np
 from mpc.client import ClientLink
 from mpc.launch import Place, join, join_as_client, party_main, place
 from mpc.net.certificates import CERTIFICATE_FILE, KEY_FILE, read
+from mpc.net.client_mesh import ClientMesh
 from mpc.net.insecure import insecure_links
 from mpc.net.member import Member, Peer, called_by, calling
-from mpc.net.mesh import ClientMesh, PartyMesh
+from mpc.net.party_mesh import PartyMesh
 from mpc.net.remaking import meet_lasting
 from mpc.net.tls import Tls, TlsClient, listen_on
 from mpc.net.transport import Stamp, Transport
