@@ -20,7 +20,7 @@ _MOST_RANKS = 1 << 27  # a gigabyte
 
 
 class Noise(Enum):
-    """How a reward's noise of size R is drawn: a fair sign, as in the paper's experiments, or a normal one."""
+    """How a reward's noise of size R is drawn: a fair sign or a normal one; both are ours, the papers say less."""
 
     SIGN = "sign"
     NORMAL = "normal"

@@ -6,14 +6,15 @@ Arms may have any names; text in a context becomes a one-hot, a feature for each
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import numpy as np
 
-from .csv_table import Table, TableError
-from .logs import LogError, RecordedLog
+from .csv_table import Table, TableError, is_missing
+from .logs import LARGEST, LogError, RecordedLog
 
 _MOST_WORDS = 50  # of one column of text
 _MOST_ARMS = 1000
@@ -57,52 +58,92 @@ def log_of(
     if twice := [name for name in context if list(context).count(name) > 1 or name in (action, reward, propensity)]:
         raise LogError(f"column {twice[0]!r} is named twice: once is wanted, for one purpose")
     notes = list(table.notes)
-    codes, names = _arms(table, action)
+    codes, names = _arms(table, action, notes)
     blocks = [_features(table, name, notes) for name in context]
-    chances = None if propensity is None else table.numbers(propensity)
+    chances = None if propensity is None else _propensities(table, propensity)
     if greedy is not None:
         if propensity is not None:
             raise LogError("either a column of propensities, or one that says which arms were the best, not both")
-        chances = _by_greedy(table.numbers(greedy[0]), greedy[1], len(names))
-    if unused := [name for name in table.names if name not in (*context, action, reward, propensity)]:
+        chances = _by_greedy(table, greedy[0], greedy[1], len(names))
+    used = (*context, action, reward, propensity, greedy[0] if greedy else None)
+    if unused := [name for name in table.names if name not in used]:
         notes.append(f"not looked at: {', '.join(unused[:5])}{f' and {len(unused) - 5} more' * (len(unused) > 5)}")
-    log = RecordedLog(np.concatenate(blocks, axis=1), codes, table.numbers(reward), chances)
+    log = RecordedLog(np.concatenate(blocks, axis=1), codes, _numbers(table, reward), chances)
     return NamedLog(log, names, tuple(context), tuple(block.shape[1] for block in blocks), tuple(notes))
 
 
-def _arms(table: Table, name: str) -> tuple[np.ndarray, tuple[str, ...]]:
-    values = table.column(name)
-    try:
-        found = table.numbers(name)
-        named = (found == np.floor(found)).all()
-    except TableError:
-        named = False
-    if named:
-        kinds, codes = np.unique(found, return_inverse=True)
-        names = tuple(str(int(kind)) for kind in kinds)
-    else:
-        words = np.array(["" if value is None else str(value).strip() for value in values])
-        if not words.astype(bool).all():
-            raise LogError(
-                f"{name} of row {int(np.argmin(words.astype(bool)))} is missing: fill it in, or drop the row"
-            )
-        kinds, codes = np.unique(words, return_inverse=True)
-        names = tuple(kinds.tolist())
+def _numbers(table: Table, name: str) -> np.ndarray:
+    """A column of numbers that can be squared and added up."""
+    found = table.numbers(name)
+    fits = np.abs(found) <= LARGEST  # NaN does not
+    if not fits.all():
+        row = int(np.argmin(fits))
+        if np.isnan(found[row]):
+            raise LogError(f"{name} of {table.place(row)} is missing: fill it in, or drop the row")
+        raise LogError(f"{name} of {table.place(row)} is {found[row]:g}, {LARGEST:g} at most: correct it, or rescale")
+    return found
+
+
+def _arms(table: Table, name: str, notes: list[str]) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Arms by number, in the order of their names, or of their numbers where all have one."""
+    words = _named(table, name)
+    names = sorted(set(words))
+    exact = {word: number for word in names if (number := _exactly(word)) is not None}
+    if len(exact) == len(names):
+        names.sort(key=exact.__getitem__)
+        if not all(number.is_finite() for number in exact.values()):
+            row = next(row for row, word in enumerate(words) if not exact[word].is_finite())
+            raise LogError(f"{name} of {table.place(row)} is {words[row]!r}, and others are numbers: correct it")
+    if twins := _alike(exact):
+        notes.append(f"column {name!r} has {twins[0]!r} and {twins[1]!r}: two arms, since they are written apart")
+    places = {word: at for at, word in enumerate(names)}
+    codes = np.array([places[word] for word in words])
     if len(names) < 2:
         raise LogError(f"column {name!r} has {names[0]!r} in every row: a log of at least 2 arms is wanted")
     if len(names) > _MOST_ARMS:
         raise LogError(f"column {name!r} has {len(names):,} different arms, {_MOST_ARMS:,} at most: is it the action?")
-    return codes.astype(np.int64), names
+    return codes.astype(np.int64), tuple(names)
+
+
+def _named(table: Table, name: str) -> list[str]:
+    """What each row calls its arm: text as it stands there, a whole number without a point."""
+    values = table.column(name)
+    if isinstance(values, np.ndarray) and values.dtype.kind in "biufO":
+        values = values.tolist()
+    for row, value in enumerate(values):
+        if is_missing(value):
+            raise LogError(f"{name} of {table.place(row)} is missing: fill it in, or drop the row")
+    whole = (isinstance(value, float) and value.is_integer() for value in values)
+    return [str(int(value)) if rounded else str(value).strip() for value, rounded in zip(values, whole, strict=True)]
+
+
+def _exactly(word: str) -> Decimal | None:
+    """The number that is written there, if it is one."""
+    try:
+        number = Decimal(word)
+    except InvalidOperation:
+        return None
+    return None if number.is_nan() else number
+
+
+def _alike(exact: Mapping[str, Decimal]) -> tuple[str, str] | None:
+    """Two words for the same number, if there are any."""
+    seen: dict[Decimal, str] = {}
+    return next(((seen[number], word) for word, number in exact.items() if seen.setdefault(number, word) != word), None)
 
 
 def _features(table: Table, name: str, notes: list[str]) -> np.ndarray:
     """(rows, 1) numbers, or (rows, words) one-hots."""
     try:
-        return table.numbers(name)[:, None]
+        return _numbers(table, name)[:, None]
     except TableError:
-        if any(map(_numeric, table.column(name))):  # a number that is spoilt, and no word
+        values = table.column(name)
+        if any(map(_numeric, values)):  # a number that is spoilt, and no word
             raise
-    words, codes = np.unique([str(value).strip() for value in table.column(name)], return_inverse=True)
+    for row, value in enumerate(values):
+        if is_missing(value):
+            raise LogError(f"{name} of {table.place(row)} is missing: fill it in, or drop the row")
+    words, codes = np.unique([str(value).strip() for value in values], return_inverse=True)
     if len(words) > _MOST_WORDS:
         raise LogError(
             f"column {name!r} has {len(words):,} different texts, {_MOST_WORDS} at most: leave it out, or group them"
@@ -113,6 +154,8 @@ def _features(table: Table, name: str, notes: list[str]) -> np.ndarray:
 
 def _numeric(value: Any) -> bool:
     """Whether it is meant as a number, with whatever commas and points."""
+    if is_missing(value):
+        return False
     try:
         float(str(value).replace(",", "").replace(".", ""))
     except ValueError:
@@ -120,9 +163,26 @@ def _numeric(value: Any) -> bool:
     return True
 
 
-def _by_greedy(bits: np.ndarray, eps: float, arms: int) -> np.ndarray:
+def _propensities(table: Table, name: str) -> np.ndarray:
+    found = _numbers(table, name)
+    fits = (found > 0.0) & (found <= 1.0)
+    if not fits.all():
+        row = int(np.argmin(fits))
+        raise LogError(
+            f"{name} of {table.place(row)} is {found[row]:g}: propensities are the chances with which the logged arms "
+            "were pulled, above 0 and at most 1"
+        )
+    return found
+
+
+def _by_greedy(table: Table, name: str, eps: float, arms: int) -> np.ndarray:
+    bits = _numbers(table, name)
     if not np.isin(bits, (0.0, 1.0)).all():
-        raise LogError("the column that says whether an arm was the best holds 0 and 1, or true and false")
+        row = int(np.argmin(np.isin(bits, (0.0, 1.0))))
+        raise LogError(
+            f"{name} of {table.place(row)} is {bits[row]:g}: the column that says whether an arm was the best holds "
+            "0 and 1, or true and false"
+        )
     if not 0.0 < eps <= 1.0:
         raise LogError(f"a logger that explored did so with a probability above 0 and at most 1, not {eps:g}")
     return eps / arms + (1.0 - eps) * bits

@@ -13,7 +13,7 @@ import itertools
 import re
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,25 +24,33 @@ _SAMPLE = 50
 _GZIP = b"\x1f\x8b"
 _MARKS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
 _ROW_NAMES = ("", "Unnamed: 0", "__index_level_0__")  # R and pandas; pandas read back and saved again; pyarrow
-_MISSING = ("", "na", "n/a", "null", "none", "#n/a")
+_MISSING = ("", "na", "n/a", "#n/a", "nan", "<na>", "nat", "null")
+_NO_NUMBER = (*_MISSING, "none")  # as a word of its own, none is an answer
 _TRUTH = {"true": 1.0, "false": 0.0}
 _THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?")
+_GROUPED = re.compile(r"[-+]?\d{1,3}([,. '\u00a0]\d{3})+([.,]\d+)?")
 _COMMA = re.compile(r"[-+]?\d*,\d+([eE][-+]?\d+)?")
 
 
 class TableError(ValueError):
-    """A file is missing or is no such table."""
+    """A file is missing or is no such table.  told: the message without what stands in a cell."""
+
+    def __init__(self, message: str = "", *, told: str | None = None) -> None:
+        super().__init__(message)
+        self.told = message if told is None else told
 
 
 class Table(NamedTuple):
     """columns: the values of each name.  notes: what was found out of the file, or left out, in words.
 
     decimal: what stands before the decimals, "." or ","; "?" where a comma may as well end the thousands.
+    lines: the line of the file, counted from 1, on which each row begins; none where there are no lines.
     """
 
     columns: dict[str, Any]
     notes: tuple[str, ...] = ()
     decimal: str = "."
+    lines: Sequence[int] = ()
 
     @property
     def names(self) -> list[str]:
@@ -51,12 +59,16 @@ class Table(NamedTuple):
     def column(self, name: str) -> Any:
         """TableError with the names that there are."""
         if name not in self.columns:
-            raise TableError(f"it has no column {name!r}: it has {_listed(self.names)}")
+            raise TableError(f"it has no column {name!r}: it has {listed(self.names)}")
         return self.columns[name]
 
     def numbers(self, name: str) -> np.ndarray:
         """A column as numbers: with decimals, or true and false."""
-        return numbers(self.column(name), name, decimal=self.decimal)
+        return _numbers(self, name)
+
+    def place(self, row: int) -> str:
+        """Where a row is, for people."""
+        return f"line {self.lines[row]}" if self.lines else f"row {row} (counted from 0)"
 
 
 def read_table(path: Path, *, most: int | None = None) -> Table:
@@ -70,27 +82,38 @@ def read_table(path: Path, *, most: int | None = None) -> Table:
     if delimiter != ",":
         notes.append(f"columns end at {'a tab' if delimiter == chr(9) else repr(delimiter)}")
     try:
-        reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
-        rows = list(itertools.islice(filter(None, reader), None if most is None else most + 1))
+        reading = _rows(lines, delimiter, 2 if hint else 1)
+        found = list(itertools.islice(reading, None if most is None else most + 1))
     except csv.Error as error:
-        raise TableError(f"{path.name} is damaged or no text: fetch it again") from error
-    if len(rows) < 2:
+        raise TableError(f"{path.name} is damaged or no text: fetch it again, or export it as CSV") from error
+    if len(found) < 2:
         raise TableError(f"{path.name} has no rows: a line of names and at least one of values are wanted")
-    names = [name.strip() for name in rows.pop(0)]
+    names = [name.strip() for name in found.pop(0)[1]]
+    begins, rows = [line for line, _ in found], [row for _, row in found]
     if all(len(row) == len(names) + 1 for row in rows):  # as R writes row names, without a name of theirs
         names = ["", *names]
-    for number, row in enumerate(rows):
+    for line, row in found:
         if len(row) != len(names):
-            raise TableError(f"row {number} has {len(row)} values for {len(names)} columns")
+            raise TableError(f"line {line} has {len(row)} values for {len(names)} columns")
     columns = list(zip(names, zip(*rows), strict=True))
     while len(columns) > 1 and not columns[-1][0] and not any(columns[-1][1]):  # a line that ends with a delimiter
         columns.pop()
-    if len({name for name, _ in columns}) < len(columns):
-        raise TableError(f"{path.name} names a column twice: each once is wanted")
+    once([name for name, _ in columns], path.name)
     decimal = _decimal(rows[:_SAMPLE], delimiter)
     if decimal == ",":
         notes.append("a comma stands before the decimals")
-    return without_row_names(Table(dict(columns), tuple(notes), decimal))
+    return without_row_names(Table(dict(columns), tuple(notes), decimal, begins))
+
+
+def once(names: Sequence[str], source: str) -> None:
+    """TableError with the name of a column that stands there twice."""
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise TableError(f"{source} names column {twice[0]!r} twice: each once is wanted")
+
+
+def is_missing(value: Any) -> bool:
+    """Whether nothing was known: None, NaN, nothing written, or a word that says so."""
+    return value is None or str(value).strip().lower() in _MISSING
 
 
 def without_row_names(table: Table) -> Table:
@@ -110,34 +133,50 @@ def unpacked(path: Path) -> bytes:
         if raw.startswith(_GZIP) or path.suffix == ".gz":
             return gzip.decompress(raw)
     except (OSError, EOFError, zlib.error) as error:
-        raise TableError(f"{path.name} is damaged or no text: fetch it again") from error
+        raise TableError(f"{path.name} is damaged or no text: fetch it again, or export it as CSV") from error
     return raw
 
 
-def numbers(texts: Sequence[Any], name: str, *, decimal: str = ".") -> np.ndarray:
-    """A column as numbers."""
-    if isinstance(texts, np.ndarray) and texts.dtype.kind in "biuf":
-        return texts.astype(np.float64)
-    if decimal == ".":
+def _rows(lines: Sequence[str], delimiter: str, first: int) -> Iterator[tuple[int, list[str]]]:
+    """Values of each row that has any, and the line that it begins on.  first: what the first line counts."""
+    reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
+    begins = first
+    for row in reader:
+        if row:
+            yield begins, row
+        begins = first + reader.line_num
+
+
+def _numbers(table: Table, name: str) -> np.ndarray:
+    values = table.column(name)
+    if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
+        return values.astype(np.float64)
+    if table.decimal == ".":
         try:
-            return np.array([float(text) for text in texts])
-        except (TypeError, ValueError):
+            return np.array([float(value) for value in values])
+        except (TypeError, ValueError, OverflowError):
             pass  # one by one, to say which
-    return np.array([_number(value, row, name, decimal) for row, value in enumerate(texts)])
+    return np.array(
+        [_number(value, f"{name} of {table.place(row)}", table.decimal) for row, value in enumerate(values)]
+    )
 
 
-def _number(value: Any, row: int, name: str, decimal: str) -> float:
+def _number(value: Any, where: str, decimal: str) -> float:
     text = "" if value is None else str(value).strip()
-    if text.lower() in _MISSING:
-        raise TableError(f"{name} of row {row} is missing: fill it in, or drop the row")
+    if text.lower() in _NO_NUMBER:
+        raise TableError(f"{where} is missing: fill it in, or drop the row")
     if text.lower() in _TRUTH:
         return _TRUTH[text.lower()]
     if (decimal == "," and "." in text) or (decimal == "?" and "," in text):
-        raise TableError(f"{name} of row {row} is {text[:20]!r}, with or without thousands: write it without them")
+        cure = "with or without thousands: write it without them"
+        raise TableError(f"{where} is {text[:20]!r}, {cure}", told=f"{where} is ..., {cure}")
     try:
         return float(text.replace(",", ".") if _COMMA.fullmatch(text) else text)
     except ValueError as error:
-        raise TableError(f"{name} of row {row} is no number: {text[:20]!r}") from error
+        cure = "without thousands" if _GROUPED.fullmatch(text) else "as a number, or as true or false"
+        raise TableError(
+            f"{where} is no number: {text[:20]!r}; write it {cure}", told=f"{where} is no number; write it {cure}"
+        ) from error
 
 
 def read_columns(path: Path, columns: Sequence[str] = ()) -> np.ndarray:
@@ -154,18 +193,19 @@ def read_rows(path: Path, columns: Sequence[str] = (), *, by: str = "") -> tuple
     """
     if not path.is_file():
         raise TableError(f"there is no file {path}: give a .csv, .csv.gz or .npy")
+    place = Table({}).place
     if path.suffix == ".npy":
         values, ids = _from_npy(path, columns, by)
     elif path.name.endswith((".csv", ".csv.gz")):
         table = read_table(path)
         wanted = _chosen(path, table.names, columns, by)
         values = np.stack([table.numbers(name) for name in wanted], axis=1)
-        ids = list(table.columns[by]) if by else None
+        ids, place = list(table.columns[by]) if by else None, table.place
     else:
         raise TableError(f"{path}: its name ends in none of .csv, .csv.gz and .npy")
     if not np.isfinite(values).all():
         row = int(np.nonzero(~np.isfinite(values).all(axis=1))[0][0])
-        raise TableError(f"row {row} of {path} holds NaN or infinite values: clean them or drop the row")
+        raise TableError(f"{place(row)} of {path} holds NaN or infinite values: clean them or drop the row")
     return values.astype(np.float64), ids
 
 
@@ -215,10 +255,10 @@ def decoded(raw: bytes, path: Path, notes: list[str]) -> str:
     except UnicodeDecodeError as error:
         text = raw.decode("cp1252", errors="replace")
         if encoding != "utf-8" or "\0" in text:
-            raise TableError(f"{path.name} is damaged or no text: fetch it again") from error
+            raise TableError(f"{path.name} is damaged or no text: fetch it again, or export it as CSV") from error
         notes.append("text in Windows-1252: it is not UTF-8")
     if "\0" in text:
-        raise TableError(f"{path.name} is damaged or no text: fetch it again")
+        raise TableError(f"{path.name} is damaged or no text: fetch it again, or export it as CSV")
     return text
 
 
@@ -248,6 +288,7 @@ def _decimal(rows: Sequence[Sequence[str]], delimiter: str) -> str:
     return "?" if delimiter == "," and all(map(_THOUSANDS.fullmatch, found)) else ","
 
 
-def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:20])
+def listed(names: Sequence[str]) -> str:
+    """The first names, in quotes where they have a comma themselves."""
+    shown = ", ".join(f'"{name}"' if "," in name else name for name in names[:20])
     return shown if len(names) <= 20 else f"{shown} and {len(names) - 20} more"

@@ -136,7 +136,8 @@ def _from_csv(path: Path) -> _Rows:
     found = {name: table.numbers(name) for name in (*features, *paying)}
     for name, column in found.items():
         if not np.isfinite(column).all():
-            raise TableError(f"{name} of row {int(np.argmin(np.isfinite(column)))} is NaN or infinite: clean it")
+            row = int(np.argmin(np.isfinite(column)))
+            raise TableError(f"{name} of {table.place(row)} is NaN or infinite: clean it")
     values = np.stack([found[name] for name in features], axis=1)
     values = values - values.mean(axis=0)
     spread = values.std(axis=0)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import Protocol
 
 import numpy as np
 
@@ -19,6 +20,29 @@ class Task(Enum):
 
     CLASSES = "classes"
     CLUSTERS = "clusters"
+
+
+class Episodic(Protocol):
+    """Whatever gives episodes: a table of contexts, or a problem of a system's own."""
+
+    @property
+    def name(self) -> str:
+        """What a table of results calls it."""
+
+    @property
+    def arms(self) -> int:
+        """How many."""
+
+    @property
+    def dim(self) -> int:
+        """Features of a context."""
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Between which all rewards lie."""
+
+    def episode(self, steps: int, seed: int) -> Episode:
+        """The same for the same seed."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +66,11 @@ class Environment:
     @property
     def dim(self) -> int:
         return self.contexts.shape[1]
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Between which all rewards lie: 0 and 1, or wider."""
+        return float(min(0.0, self.chances.min())), float(max(1.0, self.chances.max()))
 
     def episode(self, steps: int, seed: int) -> Episode:
         """Rows in random order, each once before any comes again, and the outcome of every arm at every step."""

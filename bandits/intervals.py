@@ -12,10 +12,13 @@ _MOST_SKEWED = 0.4  # the transformation is an expansion, and bends too far beyo
 
 
 def wilson(share: Any, trials: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Of a share of so many trials, Wilson's score interval (1927); it is never empty, not even for 0 of n."""
+    """Of a share of so many trials, Wilson's score interval (1927); it is never empty, not even for 0 of n.
+
+    It holds the share itself, also where that is 0 or 1 and sums are rounded.
+    """
     middle = (share + Z**2 / (2.0 * trials)) / (1.0 + Z**2 / trials)
     spread = Z * np.sqrt(share * (1.0 - share) / trials + Z**2 / (4.0 * trials**2)) / (1.0 + Z**2 / trials)
-    return np.maximum(0.0, middle - spread), np.minimum(1.0, middle + spread)
+    return np.minimum(share, np.maximum(0.0, middle - spread)), np.maximum(share, np.minimum(1.0, middle + spread))
 
 
 def normal(value: Any, error: Any) -> tuple[np.ndarray, np.ndarray]:

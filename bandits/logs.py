@@ -22,6 +22,7 @@ from .linear import Choice, LinearBandit
 from .play import Record, gaps
 
 _ARRAYS = ("contexts", "arms", "rewards", "propensities")
+LARGEST = 1e100  # of a number, so that squares of many can be added up
 _OPEN_BANDIT = {"policy": ("random", "bts"), "campaign": ("all", "men", "women")}
 
 
@@ -49,11 +50,20 @@ class RecordedLog:
         if self.arms.dtype.kind not in "iu" or self.arms.min() < 0:
             raise LogError("arms are whole numbers from 0")
         for name, values in {"contexts": self.contexts, **columns}.items():
-            if values is not None and not np.isfinite(values).all():
-                row = int(np.nonzero(~np.isfinite(values).reshape(rows, -1).all(axis=1))[0][0])
-                raise LogError(f"{name} of row {row} hold NaN or infinite values: clean them or drop the row")
-        if self.propensities is not None and not ((self.propensities > 0) & (self.propensities <= 1)).all():
-            raise LogError("propensities are the chances with which the logged arms were pulled, above 0 and at most 1")
+            fits = np.ones(rows, bool) if values is None else (np.abs(values) <= LARGEST).reshape(rows, -1).all(axis=1)
+            if not fits.all():
+                raise LogError(
+                    f"{name} of row {int(np.argmin(fits))} hold NaN, or values beyond {LARGEST:g} (rows count from 0): "
+                    "clean them or drop the row"
+                )
+        if self.propensities is not None:
+            fits = (self.propensities > 0) & (self.propensities <= 1)
+            if not fits.all():
+                row = int(np.argmin(fits))
+                raise LogError(
+                    f"row {row} (counted from 0) has {self.propensities[row]:g}: propensities are the chances with "
+                    "which the logged arms were pulled, above 0 and at most 1"
+                )
 
     def __len__(self) -> int:
         return len(self.contexts)
@@ -219,5 +229,5 @@ def _whole(values: np.ndarray) -> np.ndarray:
         return values.astype(np.int64)
     whole = np.isfinite(values) & (values == np.floor(values))
     if not whole.all():
-        raise LogError(f"the arm of row {int(np.argmin(whole))} is no whole number")
+        raise LogError(f"the arm of row {int(np.argmin(whole))} is no whole number (rows count from 0)")
     return values.astype(np.int64)

@@ -136,12 +136,15 @@ def logged(problem: Problem) -> Finding:
 
 
 def doubts_of_log(problem: Problem) -> list[str]:
-    """What any weighting of this log suffers from."""
-    given = problem.log.propensities
+    """What any weighting of the rows that are judged suffers from."""
+    given = problem.judged.propensities
     if given is None or given.min() >= _RARE:
         return []
     rare = int((given < _RARE).sum())
-    return [f"{rare:,} rows have propensities below {_RARE:g}: each stands for more than {1 / _RARE:.0f} others"]
+    return [
+        f"propensities below {_RARE:g} in {rare:,} of the rows that are judged: "
+        f"each stands for more than {1 / _RARE:.0f} others"
+    ]
 
 
 def _finding(

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 _KEPT = 0.99
+_REST = 0.01  # of a column's variance, below which hardly any is left to other rows
+_FEW = 100  # rows, of which one is few; 10 are at most
 
 
 @dataclass(frozen=True, repr=False)
@@ -43,6 +45,19 @@ class Scaling:
         norms = np.linalg.norm(z, axis=1, keepdims=True)
         z *= self.room / np.maximum(self.room, norms)
         return np.concatenate([np.full((len(z), 1), self.constant), z], axis=1) if self.constant else z
+
+
+def crowded(values: np.ndarray) -> int:
+    """How many rows hold nearly all that a column varies, if they are few; 0 where it is spread, or others are alike.
+
+    Scaled by its deviation, such a column is nearly the same in all other rows.
+    """
+    inwards = values[np.argsort(-np.abs(values - np.median(values)))]
+    whole = float(values.var())
+    for count in range(1, 1 + min(10, max(1, len(values) // _FEW), len(values) - 1)):
+        if 0.0 < inwards[count:].var() < _REST * whole:
+            return count
+    return 0
 
 
 def scale(

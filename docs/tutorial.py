@@ -22,11 +22,15 @@ from pathlib import Path
 
 import numpy as np
 
-from bandits.environments import synthetic_linear
-from bandits.logs import RecordedLog, replay
-from bandits.privacy import eta_per_step
-from mpc.errors import ConfigError
-from protocols.ppcb import PrivateContextualBandit, evaluate_offline
+from masked_bandits import (
+    ConfigError,
+    PrivateContextualBandit,
+    RecordedLog,
+    eta_per_step,
+    evaluate_offline,
+    replay,
+    synthetic_linear,
+)
 
 patients = synthetic_linear(arms=4, dim=12, rows=3000, seed=7)
 world = patients.episode(600, seed=1)  # 600 visits, and whether each treatment would help

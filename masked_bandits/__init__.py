@@ -14,9 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from bandits.columns import log_of
     from bandits.environments import Environment, synthetic_linear
-    from bandits.logs import RecordedLog
+    from bandits.helba import Constants as HelbaConstants
+    from bandits.logs import RecordedLog, replay
+    from bandits.privacy import eta_per_step
+    from bandits.tables import table_of
     from mpc import (
+        ConfigError,
         Input,
         Ledger,
         MaskedError,
@@ -31,36 +36,63 @@ if TYPE_CHECKING:
         together,
     )
     from offline import InProcessDealer, Plan, Recorder, StoreSource, deal
-    from protocols.experiments import Experiment, evaluate, experiments, grid, plot_regret
+    from protocols.experiments import (
+        PROBLEMS,
+        Experiment,
+        FixedArms,
+        OwnersArms,
+        UsersFeatures,
+        evaluate,
+        experiments,
+        grid,
+        plot_regret,
+    )
+    from protocols.helba import EncryptedLinearBandit
+    from protocols.helba import Settings as HelbaSettings
     from protocols.ppcb import PrivateContextualBandit, evaluate_offline, payer_client, puller_client
+    from protocols.ppcb.library.log_evaluation import evaluate_log
+    from protocols.ppcb.library.offline_evaluation import estimate_offline
 
 _HOMES = {
+    "bandits.columns": ("log_of",),
     "bandits.environments": ("Environment", "synthetic_linear"),
-    "bandits.logs": ("RecordedLog",),
+    "bandits.logs": ("RecordedLog", "replay"),
+    "bandits.privacy": ("eta_per_step",),
+    "bandits.tables": ("table_of",),
     "mpc": (
-        "Input", "Ledger", "MaskedError", "Meter", "Open", "RangeError", "Reveal", "Rounds", "Session", "Share", "ops",
-        "together",
+        "ConfigError", "Input", "Ledger", "MaskedError", "Meter", "Open", "RangeError", "Reveal", "Rounds", "Session",
+        "Share", "ops", "together",
     ),
     "offline": ("InProcessDealer", "Plan", "Recorder", "StoreSource", "deal"),
-    "protocols.experiments": ("Experiment", "evaluate", "experiments", "grid", "plot_regret"),
+    "protocols.experiments": (
+        "PROBLEMS", "Experiment", "FixedArms", "OwnersArms", "UsersFeatures", "evaluate", "experiments", "grid",
+        "plot_regret",
+    ),
+    "protocols.helba": ("EncryptedLinearBandit",),
     "protocols.ppcb": ("PrivateContextualBandit", "evaluate_offline", "payer_client", "puller_client"),
+    "protocols.ppcb.library.log_evaluation": ("evaluate_log",),
+    "protocols.ppcb.library.offline_evaluation": ("estimate_offline",),
 }  # fmt: skip
-_HOME = {name: home for home, names in _HOMES.items() for name in names}
+_CALLED = {"HelbaConstants": ("bandits.helba", "Constants"), "HelbaSettings": ("protocols.helba", "Settings")}
+_HOME = {name: (home, name) for home, names in _HOMES.items() for name in names} | _CALLED
 _ROOMS = ("mpc", "offline", "bandits", "protocols")
 
 __all__ = [
-    "Environment", "Experiment", "InProcessDealer", "Input", "Ledger", "MaskedError", "Meter", "Open", "Plan",
+    "PROBLEMS", "ConfigError", "EncryptedLinearBandit", "Environment", "Experiment", "FixedArms", "HelbaConstants",
+    "HelbaSettings", "InProcessDealer", "Input", "Ledger", "MaskedError", "Meter", "Open", "OwnersArms", "Plan",
     "PrivateContextualBandit", "RangeError", "RecordedLog", "Recorder", "Reveal", "Rounds", "Session", "Share",
-    "StoreSource", "deal", "evaluate", "evaluate_offline", "experiments", "grid", "ops", "payer_client",
-    "plot_regret", "puller_client", "synthetic_linear", "together",
+    "StoreSource", "UsersFeatures", "deal", "estimate_offline", "eta_per_step", "evaluate", "evaluate_log",
+    "evaluate_offline", "experiments", "grid", "log_of", "ops", "payer_client", "plot_regret", "puller_client",
+    "replay", "synthetic_linear", "table_of", "together",
 ]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"masked_bandits has no {name!r}: it has {', '.join(__all__)}")
-    module = import_module(_HOME[name])
-    found = import_module(f"{module.__name__}.ops") if name == "ops" else getattr(module, name)
+    home, own = _HOME[name]
+    module = import_module(home)
+    found = import_module(f"{module.__name__}.ops") if name == "ops" else getattr(module, own)
     globals()[name] = found
     return found
 

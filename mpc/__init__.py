@@ -14,6 +14,7 @@ interop              shares of other frameworks, as ours and back
 net                  transports; launch, children, nursery, lifeline, scratch: processes of this machine, how they are
                      started, and what they leave
 cases                the operations as a table, for tests and measurements
+turns                of threads that share an object
 errors, files, tables, extras
 """
 

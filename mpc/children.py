@@ -25,6 +25,7 @@ from .nursery import start
 NOTE = "note: "
 _RECORD_BYTES = 1 << 15  # a pipe takes them at once
 _TEXT = 4000
+_TO_LEAVE = 1.0  # seconds that those have together who are asked to end
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,8 @@ class Child:
 
     def _remember(self, name: str, line: str) -> None:
         if line.startswith(NOTE):
-            print(f"{name}: {line[len(NOTE) :]}", file=sys.stderr, flush=True)
+            sys.stderr.write(f"{name}: {line[len(NOTE) :]}\n")  # in one piece: others say theirs there too
+            sys.stderr.flush()
             return
         self._said = [*self._said[-30:], line]
 
@@ -167,7 +169,7 @@ class Child:
 def stop(children: Sequence[Child]) -> None:
     """End all, kindly and then not, whatever signals come meanwhile."""
     with to_the_end():
-        for how, seconds in ((signal.SIGTERM, 1.0), (signal.SIGKILL, 5.0)):
+        for how, seconds in ((signal.SIGTERM, _TO_LEAVE), (signal.SIGKILL, 5.0)):
             for child in children:
                 child.signal(how)
             deadline = time.monotonic() + seconds

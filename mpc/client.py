@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
 from . import ring
-from .errors import ConfigError, RangeError, Told, told_to_peers
+from .errors import ConfigError, RangeError, Told, told_by_client
 from .prg import Prg, fresh_key
 
 
@@ -168,6 +168,5 @@ def serve(link: ClientLink, program: ClientProgram, leaving: Callable[[], None] 
 
 
 def _fail(link: ClientLink, prg: Prg, error: BaseException) -> None:
-    """What a client learned may be in any word of an error."""
     if not prg.forked:  # else the link is the parent's
-        link.close(reason=replace(told_to_peers(error), text=""))
+        link.close(reason=told_by_client(error))

@@ -155,7 +155,7 @@ class Exchange:
             return _ALL
         role = request.to if isinstance(request, Reveal) else request.role
         if role in self._nodes:
-            if isinstance(request, Reveal) and isinstance(request.share, Share):
+            if isinstance(request, Reveal):
                 request.share.wide()  # what a client's end of the link takes
             return self._nodes[role]
         if role.startswith("party ") and role[6:].isdigit() and int(role[6:]) < self._parties:

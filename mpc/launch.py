@@ -23,7 +23,7 @@ from .net.joining import listen_in_kernel
 from .net.keys import Keys, keys_for
 from .net.tcp import Tcp, TcpClient
 from .net.transport import DEFAULT_TIMEOUT, Transport, check_timeout
-from .nursery import own_command
+from .nursery import ONE_THREAD, own_command
 from .scratch import scratch_folder
 
 __all__ = [
@@ -144,7 +144,7 @@ def launch(
     failure ends all, and is raised once as `ProcessFailed`, in the words of that process.
     patient: names of those that may wait until all others have ended, as clients may.  linger: seconds that these have
     once all others have ended, and that the last one of the others has.  limit: seconds after which all are stopped.
-    load: modules of this project that they import, where `own_command` starts them.
+    load: modules of this project, or module:function, that they import, where `own_command` starts them.
     """
     if parties < 2:
         raise ConfigError(f"secret sharing needs at least 2 parties, not {parties}")
@@ -165,7 +165,7 @@ def launch(
         keys = keys_for((p, q) for p in range(len(doors)) for q in range(p + 1, len(called)))
         open_.callback(stop, children)
         speaking = threading.Lock()
-        local = {"OMP_NUM_THREADS": "1"}  # the parties share this machine's cores, as under torchrun
+        local = dict(ONE_THREAD)
         if transport == "gloo" and sys.platform == "linux":
             local["GLOO_SOCKET_IFNAME"] = "lo"
         for node, (name, argv) in enumerate(zip(called, commands, strict=True)):

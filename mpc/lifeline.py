@@ -58,6 +58,17 @@ def hear_ctrl_c() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def by_its_maker(tidy: Callable[[], None]) -> Callable[[], None]:
+    """The same, for this process alone: a fork of it that unwinds does nothing, since what is there is not its own."""
+    maker = os.getpid()
+
+    def tidied() -> None:
+        if os.getpid() == maker:
+            tidy()
+
+    return tidied
+
+
 @contextlib.contextmanager
 def to_the_end() -> Iterator[None]:
     """Within it, a signal that would end this process waits until it is left."""

@@ -42,6 +42,8 @@ OFF = "MASKED_NURSERY"
 """The variable that does without, where it says 'no'."""
 _TOLD = ("MASKED_", "PYTEST_")
 """Beginnings of variables that say something to a role alone, or to a test; nothing that is loaded looks at them."""
+ONE_THREAD = {"OMP_NUM_THREADS": "1"}
+"""What roles of a run have where nothing else was said: they share a machine's cores, and, all alike, a nursery."""
 _PATIENCE = 60.0  # seconds that a nursery has to load modules, and a role to be born
 _LAST_WORDS = 5.0  # seconds in which it says how a role ended that has ended
 _TO_LEAVE = 1.0  # seconds that its launcher waits for it at the end
@@ -68,10 +70,13 @@ class Started(Protocol):
         """End it."""
 
 
-def own_command(module: str, *arguments: str) -> list[str]:
-    """What runs a module of this project in a process of its own; from Python 3.11 on, whatever the folder it is in."""
+def own_command(module: str, *arguments: str, python: str | None = None) -> list[str]:
+    """What runs a module of this project in a process of its own; from Python 3.11 on, whatever the folder it is in.
+
+    python: another one than this, of the same version.
+    """
     apart = ["-P"] if sys.version_info >= (3, 11) else []
-    return [sys.executable, *apart, "-m", module, *arguments]
+    return [python or sys.executable, *apart, "-m", module, *arguments]
 
 
 def start(
@@ -81,10 +86,11 @@ def start(
     """A process in a session of its own, which hears nothing on stdin.
 
     keep: descriptors that it has beside its streams, by the same numbers.  stdout: None for the launcher's.  load:
-    modules that a process of this project will import, beside the one it runs.
+    modules that a process of this project will import, beside the one it runs, and module:function for what a function
+    imports.
     """
     module = _module(argv)
-    if module is not None and (nursery := NURSERIES.of(environment)) is not None:
+    if module is not None and (nursery := NURSERIES.of(environment, argv[0])) is not None:
         words = list(argv[len(own_command(module)) :])
         with contextlib.suppress(OSError), open(os.devnull, "rb") as nothing:
             given = {fd: fd for fd in keep} | {0: nothing.fileno(), 1: 1 if stdout is None else stdout, 2: stderr}
@@ -97,8 +103,8 @@ def start(
 
 
 def _module(argv: Sequence[str]) -> str | None:
-    """The module of this project that a command runs, if it does nothing else."""
-    *before, _ = own_command("")
+    """The module of this project that a command runs, in whichever Python, if it does nothing else."""
+    *before, _ = own_command("", python="".join(argv[:1]))
     module = argv[len(before)] if len(argv) > len(before) and list(argv[: len(before)]) == before else ""
     return module if module.partition(".")[0] in ROOMS else None
 
@@ -173,12 +179,12 @@ class Nursery:
         self._asking = threading.Lock()
 
     @classmethod
-    def new(cls, environment: Mapping[str, str], module: str | None = None) -> Nursery:
-        """One that is a new process.  module: what it runs, where that is another one."""
+    def new(cls, environment: Mapping[str, str], module: str | None = None, python: str | None = None) -> Nursery:
+        """One that is a new process.  module: what it runs, where that is another one; and so with python."""
         control, other = Line.pair()
         try:
             process = subprocess.Popen(
-                own_command(module or _NURSERY, str(other.fileno()), _ROOM), env=_shared(environment),
+                own_command(module or _NURSERY, str(other.fileno()), _ROOM, python=python), env=_shared(environment),
                 pass_fds=[other.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL, start_new_session=True,
             )  # fmt: skip
@@ -240,12 +246,12 @@ class Nurseries:
         os.register_at_fork(after_in_child=self._forget)
         atexit.register(self._end)
 
-    def of(self, environment: Mapping[str, str]) -> Nursery | None:
-        """One for processes that are to have this environment; None where there can be none."""
+    def of(self, environment: Mapping[str, str], python: str) -> Nursery | None:
+        """One for processes of this Python that are to have this environment; None where there can be none."""
         if sys.platform != "linux" or environment.get(OFF) == "no":
             return None
         try:
-            inherited = _inherited(environment)
+            inherited = _inherited(environment, python)
             signals, handle = signal.pidfd_send_signal, os.pidfd_open(os.getpid())
             try:
                 signals(handle, 0)
@@ -256,7 +262,7 @@ class Nurseries:
         with self._choosing:
             if (nursery := self._of.pop(inherited, None)) is None:
                 try:
-                    nursery = Nursery.new(environment)
+                    nursery = Nursery.new(environment, None, python)
                 except OSError:
                     return None
             self._of[inherited] = nursery
@@ -267,7 +273,7 @@ class Nurseries:
     def have(self, nursery: Nursery) -> None:
         """One that was forked off this process just now."""
         with self._choosing:
-            self._of[_inherited(os.environ)] = nursery
+            self._of[_inherited(os.environ, sys.executable)] = nursery
 
     def leave(self, nursery: Nursery) -> None:
         """One that does not answer."""
@@ -299,14 +305,14 @@ def _shared(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environment.items() if not name.startswith(_TOLD)}
 
 
-def _inherited(environment: Mapping[str, str]) -> tuple[Any, ...]:
+def _inherited(environment: Mapping[str, str], python: str) -> tuple[Any, ...]:
     """All that a process with this environment would have of this one: two that differ in it need two nurseries."""
     here = os.stat(".")
     limits = [resource.getrlimit(getattr(resource, name)) for name in dir(resource) if name.startswith("RLIMIT_")]
     ignored = [how for how in signal.valid_signals() if signal.getsignal(how) is signal.SIG_IGN]
     (mask,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("Umask:"))
     return (
-        tuple(sorted(_shared(environment).items())), sys.executable, here.st_dev, here.st_ino, tuple(limits),
+        tuple(sorted(_shared(environment).items())), python, here.st_dev, here.st_ino, tuple(limits),
         frozenset(ignored), frozenset(signal.pthread_sigmask(signal.SIG_BLOCK, [])), mask,
         os.getpriority(os.PRIO_PROCESS, 0), frozenset(os.sched_getaffinity(0)), os.getresuid(), os.getresgid(),
     )  # fmt: skip

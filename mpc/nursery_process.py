@@ -105,8 +105,11 @@ class _Nursery:
     def _load(self, modules: Sequence[str]) -> None:
         for module in modules:
             self._tried.add(module)
+            name, _, load = module.partition(":")
             with contextlib.redirect_stderr(self._printed), contextlib.suppress(Exception):
-                importlib.import_module(module)
+                loaded = importlib.import_module(name)
+                if load:
+                    getattr(loaded, load)()
         if modules:  # a collection would write to what is shared
             gc.collect()
             gc.freeze()

@@ -1,8 +1,9 @@
 """Folders for the time of a run: they go with it, and where its launcher was killed, the next start removes them.
 
-    TMP/masked-.../lock    locked for as long as the process that made the folder lives, however that ends
+    TMP/masked-.../masked-scratch.lock    locked for as long as the process that made the folder lives, however it ends
 
-A folder without the file is none of ours to judge; the file goes last, so that a removal that breaks off is finished.
+A folder without a file of that name, which no other folder has, is none of ours to judge.  The file goes last, so that
+a removal that breaks off is finished.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from .lifeline import to_the_end
+from .lifeline import by_its_maker, to_the_end
 
-_PREFIX, _LOCK = "masked-", "lock"
+_PREFIX, LOCK = "masked-", "masked-scratch.lock"
 
 
 @contextlib.contextmanager
@@ -35,7 +36,7 @@ def scratch_folder(name: str = "") -> Iterator[Path]:
         while lock is None:  # one that starts at the same time may take a folder without a holder for a dead one's
             folder = _made(name)
             lock = _held(folder, os.O_CREAT)
-        remove = partial(_remove, folder)
+        remove = by_its_maker(partial(_remove, folder))
         atexit.register(remove)  # for a Ctrl-C that comes before the next line but one
     try:
         yield folder
@@ -79,7 +80,7 @@ def _made(name: str) -> Path:
 
 def _held(folder: Path, create: int) -> int | None:
     """The lock of a folder, for as long as this process lives; None where another has it, or has just removed it."""
-    lock = os.open(folder / _LOCK, os.O_RDWR | os.O_NOFOLLOW | create, 0o600)
+    lock = os.open(folder / LOCK, os.O_RDWR | os.O_NOFOLLOW | create, 0o600)
     with contextlib.suppress(BlockingIOError):
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if os.fstat(lock).st_nlink:
@@ -96,7 +97,7 @@ def _remove(folder: Path) -> None:
         for path in gone.iterdir():
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path)
-            elif path.name != _LOCK:
+            elif path.name != LOCK:
                 path.unlink()
-        (gone / _LOCK).unlink()
+        (gone / LOCK).unlink()
         gone.rmdir()

@@ -292,6 +292,10 @@ class BinaryShare(_Hidden):
         self.words = words
         self.width = width
 
+    def wide(self) -> NoReturn:
+        """Its words do not add up, as those of a share mod 2^64 do."""
+        raise TypeError(f"an XOR share of {self.width} bits does not do here: convert with ops.to_arithmetic first")
+
     def _with(self, words: np.ndarray) -> BinaryShare:
         return BinaryShare(self.session, words, self.width)
 

@@ -4,6 +4,7 @@ plan        what a program will draw, found by running it once
 dealing     what the dealt fields of each kind are
 dealer      a dealer in this process; stream: one in a process of its own
 store       material in files, each item used once; directory and material are its parts
+sealed      a store on its way to its party; opened: each is opened once
 """
 
 from .dealer import Expander, InProcessDealer, InsecureSeededDealer, TrustedDealer

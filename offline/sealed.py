@@ -4,8 +4,9 @@
     chunks      AES-256-GCM under HKDF(ECDH(E, the party's key), the header's hash), numbered, the last one marked
 
 So it may travel by any means: nobody else can read it, change, shorten or extend it, or pass off material of its own.
-Certificates are those of `masked keys`, P-256 all.  Who opens a file twice has two copies of one store: the cursor of a
-copy is behind the other parties', who move it forward.
+Certificates are those of `masked keys`, P-256 all.  A courier may keep a file and bring it again in place of a later
+one: each store is opened once under a key (`opened`), which sees no opening with a copy of the key elsewhere, and none
+that was forgotten since with the file that notes them.  Both ends are told the store's id, to compare.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from mpc.files import flush_folder, new_file
 from mpc.net.certificates import Certificate
 
 from .directory import Directory
+from .opened import note_opened
 
 _MAGIC = b"masked-bandits sealed 1\n"
 _SIZES = struct.Struct("<IH")  # of the header and of its signature
@@ -66,7 +68,7 @@ def seal(home: Path, to: Certificate, own: Certificate, key_file: Path, out: Pat
 
 
 def unseal(sealed: Path, own: Certificate, key_file: Path, dealer: Certificate, home: Path) -> None:
-    """The store in a sealed file, in a folder that is not there yet: as a whole, or not at all."""
+    """The store in a sealed file, in a folder that is not there yet: as a whole, or not at all, and once."""
     if os.path.lexists(home):
         raise ConfigError(f"{home} exists: material is never written over; name another folder")
     fresh = home.with_name(f"{home.name}.new")
@@ -79,6 +81,7 @@ def unseal(sealed: Path, own: Certificate, key_file: Path, dealer: Certificate, 
             cipher = _cipher(_private(key_file).exchange(ec.ECDH(), point), raw)
             fresh.mkdir(mode=0o700, parents=True)
             _spread(_opened(file, cipher, sealed, sum(size for _, size in files)), files, fresh)
+        note_opened(key_file, sealed, Directory(fresh).manifest)
         fresh.rename(home)
         flush_folder(home.parent)
     except OSError as error:

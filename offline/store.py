@@ -5,13 +5,18 @@ gives an item twice.  At the start the parties compare cursors and all move to t
 back from a backup moves forward.  If *every* party's directory is a copy of one already used, nobody can vouch
 for the cursor, and the store is refused.
 
+Threads that draw from one open store, each by a source of its own, take turns, so that no block is claimed twice.  Who
+gets which block is chance: sessions that run at once have right results only with a store each.
+
 What no store can see by itself: all parties copied before the first use, or all rolled back within their own files.
+The list is in SECURITY.md.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +25,7 @@ import numpy as np
 
 from mpc.errors import ConfigError, StoreRefused
 from mpc.files import append
+from mpc.turns import Turn, in_turn
 
 from .directory import Directory, Manifest, deal
 from .material import Kind, Material, Standing, Used
@@ -60,7 +66,7 @@ class Store(Directory):
     """A store's directory, opened and locked: one process at a time."""
 
     def __init__(self, home: Path) -> None:
-        self._log = -1
+        self._log, self.turn = -1, Turn()
         super().__init__(home)
         try:
             self._log = os.open(home / "cursor", os.O_RDWR | os.O_APPEND)
@@ -91,6 +97,7 @@ class Store(Directory):
         """Steps whose blocks are not claimed."""
         return (self.manifest.blocks - self.cursor) * self.manifest.block_steps
 
+    @in_turn
     def claim(self, block: int, *, finished: bool) -> None:
         """Make durable that all blocks before `block` are spent; forward only.
 
@@ -112,6 +119,7 @@ class Store(Directory):
             ) from error
         self.cursor, self.finished = block, finished
 
+    @in_turn
     def settle(self) -> None:
         """Note that this directory is the original from now on."""
         if not self.moved and (self.home / "home").exists():
@@ -135,6 +143,7 @@ class Store(Directory):
             raise ConfigError(f"the store {self.home} is closed: open it again")
         self.require_own()
 
+    @in_turn
     def close(self) -> None:
         """Unlock."""
         log, self._log = self._log, -1
@@ -184,7 +193,6 @@ class StoreSource(Material):
     def agree(self, statements: list[bytes]) -> None:
         """Compare with the other parties and move to the furthest cursor."""
         self.store.require_open()
-        steps = self.store.manifest.block_steps
         standings = self._read(statements)
         copies = [party for party, standing in enumerate(standings) if standing.copied]
         if len(copies) == self.plan.parties:
@@ -196,6 +204,13 @@ class StoreSource(Material):
         if furthest > self.store.manifest.blocks:
             blocks = self.store.manifest.blocks
             raise StoreRefused(f"a party's store stands at block {furthest} of {blocks}: it is damaged")
+        with self.store.turn:
+            self._move(standings, furthest)
+        self._agreed = True
+
+    def _move(self, standings: list[Standing], furthest: int) -> None:
+        """To where the furthest party stands; what is skipped is said."""
+        steps = self.store.manifest.block_steps
         if self.store.moved:
             self._report("this store is a copy of one that was in use: the other parties vouch for its cursor")
         interrupted = not self.store.finished and not self._used_up()
@@ -207,7 +222,6 @@ class StoreSource(Material):
             self._report(f"this store was behind the other parties': {behind} steps are skipped")
             self.store.claim(furthest, finished=True)
         self.store.settle()
-        self._agreed = True
 
     @property
     def steps_left(self) -> int:
@@ -221,24 +235,30 @@ class StoreSource(Material):
 
     def _cure(self, steps: int) -> str:
         """A party never deals for itself and others: whoever dealt this deals more."""
-        return f"have the dealer run 'masked offline deal {self.store.home}/plan.json --steps {steps} --out DIR'"
+        what = self.store.manifest
+        return (
+            f"have the dealer of store {what.store[:8]} deal its plan again: 'masked offline deal plan.json --steps "
+            f"{steps} --session {shlex.quote(what.session)} --out DIR'"
+        )
 
     def _next_block(self) -> tuple[int, np.ndarray | None]:
         self.store.require_open()
         if not self._agreed:
             raise ConfigError("a store is drawn from inside a session, which compares the parties' cursors first")
-        what, block = self.store.manifest, self.store.cursor
-        if block >= what.blocks:
-            raise self._exhausted(1, 0, self._cure(what.steps))
-        corrections = self.store.corrections(block) if what.party == 0 else None
-        self.store.claim(block + 1, finished=False)
+        what = self.store.manifest
+        with self.store.turn:  # between the look at the cursor and the claim another thread would find the same block
+            if (block := self.store.cursor) >= what.blocks:
+                raise self._exhausted(1, 0, self._cure(what.steps))
+            corrections = self.store.corrections(block) if what.party == 0 else None
+            self.store.claim(block + 1, finished=False)
         return block, corrections
 
     def close(self) -> None:
         """Note a block that was used to its end, and unlock the store."""
-        try:
-            if self._used_up() and not self.store.finished and self.store.is_open:
-                self.store.claim(self.store.cursor, finished=True)
-        finally:
-            self._abandon()
-            self.store.close()
+        with self.store.turn:
+            try:
+                if self._used_up() and not self.store.finished and self.store.is_open:
+                    self.store.claim(self.store.cursor, finished=True)
+            finally:
+                self._abandon()
+                self.store.close()

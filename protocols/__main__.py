@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import signal
 import sys
+from collections.abc import Iterable
 
 
 def main() -> None:
@@ -26,9 +28,17 @@ def main() -> None:
         raise SystemExit(2) from None
     arguments = sys.argv[1:]
     bare = sys.argv[0].endswith("__main__.py") and arguments and not arguments[0].startswith("-")
-    if bare and arguments[0] not in COMMANDS:
+    if bare and arguments[0] not in COMMANDS and not _is_nearly(arguments[0], COMMANDS):
         arguments = ["run", *arguments]
     masked(arguments)
+
+
+def _is_nearly(word: str, commands: Iterable[str]) -> bool:
+    """Whether a word is no program's, and a command's rather than a program's with a slip."""
+    from .commands import operation, programs
+
+    known = [*programs.names(), *operation.names()]
+    return word not in known and bool({*difflib.get_close_matches(word, [*known, *commands], n=1)} & {*commands})
 
 
 if __name__ == "__main__":

@@ -10,10 +10,10 @@ import argparse
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from importlib.metadata import version
 
 from .run.exits import exit_codes
 from .run.parser import Parser
+from .run.release import release
 from .run.terminal import on_terminals
 
 COMMANDS = {
@@ -58,7 +58,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="version", version=f"masked {version('masked-bandits')}")
+    parser.add_argument("--version", action="version", version=f"masked {release()}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     named = COMMANDS.get(words[0]) if words else None
     for module in dict.fromkeys(COMMANDS.values()) if named is None else [named]:

@@ -7,6 +7,7 @@ rejects: with its seed fixed it passes or fails for good, and the confidence say
 from __future__ import annotations
 
 import itertools
+import signal
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-from mpc import EVERYONE, Reveal, Session, nursery
+from mpc import EVERYONE, Reveal, Session, launch, nursery
 from mpc.extras import EXTRAS, installed
 from mpc.lifeline import hear_ctrl_c
 from mpc.prg import KEY_BYTES, Prg
@@ -27,7 +28,10 @@ settings.register_profile(
 )  # fmt: skip
 settings.load_profile("masked")
 nursery.ROOMS = (*nursery.ROOMS, "tests")  # what tests launch is forked off a nursery, as roles are
+launch._SECONDS_TO_START, launch._GRACE = 60.0, 10.0
+"""On a busy machine roles load for long, and end late of another's failure; a test says so where one never does."""
 hear_ctrl_c()  # some tests press it; processes that they start hear it too
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # and a terminal that is closed, under nohup as well
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -40,6 +44,12 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that take minutes come first: at the end, one worker would wait for the other."""
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
+
+
+@pytest.fixture
+def one_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a failure not all end by themselves: do not give them long."""
+    monkeypatch.setattr(launch, "_GRACE", 3.0)
 
 
 @pytest.fixture(scope="session", params=(2, 3, 5), ids=lambda parties: f"N{parties}")

@@ -33,7 +33,7 @@ def half(name, use, leave=lambda: None, fork=os.fork):
 def halves(script: str, *arguments: object) -> dict[str, str]:
     """What the halves said, by the name that the script gives each `half`."""
     ended = subprocess.run(
-        [sys.executable, "-c", _HALF + script, *map(str, arguments)], capture_output=True, text=True, timeout=100,
+        [sys.executable, "-c", _HALF + script, *map(str, arguments)], capture_output=True, text=True, timeout=300,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, OTHER_ROOMS))}, check=False,
     )  # fmt: skip
     assert ended.returncode == 0, ended.stderr

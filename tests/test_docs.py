@@ -1,6 +1,7 @@
 """Every Python block of the pages runs, in order, in one namespace per page; so do their commands, in one folder.
 
-Blocks marked `sh long` are left to `scripts/snippets`; commands that no block runs are at least ones that there are.
+Blocks marked `long` and `hours` are left to `scripts/snippets`; commands that no block runs are at least ones that
+there are.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ def name_of(page: Path) -> str:
 def test_python_blocks_run(page: Path) -> None:
     namespace: dict[str, object] = {"__name__": "document"}
     for block in blocks(page, "python"):
+        if "long" in block.marks:
+            continue
         if "import pandas" in block.code:
             pytest.importorskip("pandas")
         exec(compile("\n" * block.line + block.code, str(page), "exec"), namespace)
@@ -42,7 +45,7 @@ def short(page: Path) -> list[Block]:
     """What this suite runs, and what that is to say."""
     return [
         block for block in blocks(page)
-        if (block.language == "sh" and "long" not in block.marks) or block.marks == ("said",)
+        if (block.language == "sh" and not block.marks) or block.marks == ("said",)
     ]  # fmt: skip
 
 

@@ -5,7 +5,7 @@
 The adversary sees one arm and its reward, and knows how rewards follow arms among contexts that were learned from and
 among others, which are rows that are not played, or the data set's own where it brings some to hold out.  Both
 conditionals are counted on one half of the samples and used on the other half.  Where they are counted on the very
-samples that they are used on, as in the paper, chance adds to the advantage: `by_run` has both.
+samples that they are used on, as the paper may have done, chance adds to the advantage: `by_run` has both.
 
 The policy of the checkpoint chooses the arms of all samples alike, exploration included.  A member's reward is the one
 drawn for that arm at the step when it was played: for the arm that was then pulled it is the very reward that was

@@ -5,9 +5,9 @@ from .errors import SambaError
 from .named import NAMES, by_name
 from .play import Played, Pull, check_budget, play, run
 from .policy import Policy
-from .rewards import BernoulliArms, load_arms, save_arms
+from .rewards import Arms, BernoulliArms, RecordedArms, load_arms, save_arms
 
 __all__ = [
-    "NAMES", "BernoulliArms", "Coins", "Played", "Policy", "Pull", "SambaError", "SeededCoins", "Seeds", "by_name",
-    "check_budget", "load_arms", "play", "run", "save_arms",
+    "NAMES", "Arms", "BernoulliArms", "Coins", "Played", "Policy", "Pull", "RecordedArms", "SambaError", "SeededCoins",
+    "Seeds", "by_name", "check_budget", "load_arms", "play", "run", "save_arms",
 ]  # fmt: skip

@@ -11,7 +11,7 @@ import numpy as np
 from .coins import Coins
 from .errors import SambaError
 from .policy import Policy
-from .rewards import BernoulliArms
+from .rewards import Arms
 
 
 class Pull(NamedTuple):
@@ -41,7 +41,7 @@ class Played:
         return all(np.array_equal(mine, theirs) for mine, theirs in pairs)
 
 
-def play(policy: Policy, arms: BernoulliArms, budget: int, coins: Coins, reward_seed: bytes) -> Iterator[Pull]:
+def play(policy: Policy, arms: Arms, budget: int, coins: Coins, reward_seed: bytes) -> Iterator[Pull]:
     """N pulls; the policy learns on the way."""
     check_budget(budget, len(arms))
     if policy.arms != len(arms):
@@ -54,7 +54,7 @@ def play(policy: Policy, arms: BernoulliArms, budget: int, coins: Coins, reward_
 
 
 def run(
-    policy: Policy, arms: BernoulliArms, budget: int, coins: Coins, reward_seed: bytes,
+    policy: Policy, arms: Arms, budget: int, coins: Coins, reward_seed: bytes,
     watch: Callable[[int], object] | None = None,
 ) -> Played:  # fmt: skip
     """The whole game at once.  watch: told how many pulls are done."""

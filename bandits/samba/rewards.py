@@ -1,4 +1,4 @@
-"""Arms that pay 1 with a fixed chance and else 0, and the files that hold their means.
+"""Arms that pay 1 with a fixed chance and else 0, or what was recorded, and the files that hold means.
 
 A reward is keyed by (seed, arm, step), not by the order of pulls: two games that pull the same arm in the same step are
 paid the same.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 
@@ -18,6 +19,19 @@ from .errors import SambaError
 def reward(seed: bytes, mean: float, arm: int, t: int) -> int:
     """What an arm pays at step t: 1 with chance `mean`, else 0."""
     return int(unit(seed, f"reward {arm} {t}") < mean)
+
+
+class Arms(Protocol):
+    """What a game is played with."""
+
+    @property
+    def means(self) -> np.ndarray:
+        """(K,), of what each pays."""
+
+    def __len__(self) -> int: ...
+
+    def reward(self, seed: bytes, arm: int, t: int) -> int:
+        """What an arm pays at step t, counted from 1."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +54,32 @@ class BernoulliArms:
     def reward(self, seed: bytes, arm: int, t: int) -> int:
         """What an arm pays at step t."""
         return reward(seed, float(self.means[arm]), arm, t)
+
+
+@dataclass(frozen=True)
+class RecordedArms:
+    """outcomes: (N, K), what each arm would pay at each step."""
+
+    outcomes: np.ndarray
+
+    def __post_init__(self) -> None:
+        if self.outcomes.ndim != 2 or not self.outcomes.size:
+            raise SambaError(f"what each arm pays at each step is wanted, not an array of shape {self.outcomes.shape}")
+        if (unfit := ~np.isin(self.outcomes, (0, 1))).any():
+            step, arm = (int(each[0]) for each in np.nonzero(unfit))
+            raise SambaError(f"arm {arm} pays no 0 or 1 at step {step + 1}: SAMBA is for such rewards")
+
+    @property
+    def means(self) -> np.ndarray:
+        """Of all steps."""
+        return np.asarray(self.outcomes.mean(axis=0))
+
+    def __len__(self) -> int:
+        return self.outcomes.shape[1]
+
+    def reward(self, seed: bytes, arm: int, t: int) -> int:
+        """What an arm pays at step t, whatever the seed."""
+        return int(self.outcomes[t - 1, arm])
 
 
 def load_arms(path: Path) -> BernoulliArms:

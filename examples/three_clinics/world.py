@@ -32,11 +32,11 @@ def make(folder: Path) -> None:
 
 
 def be() -> None:
-    """What came of each treatment."""
-    for outcomes, line in zip(WORLD.outcomes, sys.stdin):
+    """What came of each treatment.  `again`, where it is told, goes back as it came."""
+    for line in sys.stdin:
         said = json.loads(line)
-        told = {"decision": said["decision"], "values": [float(outcomes[said["values"][0]])]}
-        print(json.dumps(told), flush=True)
+        outcome = WORLD.outcomes[said["decision"]][said["values"][0]]
+        print(json.dumps({**said, "values": [float(outcome)]}), flush=True)
 
 
 def report(folder: Path) -> None:

@@ -7,7 +7,8 @@ gathering        how all nodes find together, whatever way they prove who they a
 joining          how those of one machine do: calls, greetings, the proofs they exchange
 keys             a key for each two nodes of one machine, and the proof that one has it
 certificates     a node's key and certificate between machines; member: all that a node knows of the others
-door             how those of different machines do: who is let in, who is turned away; hello: what two nodes say first
+door             how those of different machines do: who is let in, who is turned away; hello: what two nodes say first;
+                 caller: one who calls, and why not; tuning: how TCP is set for such a link
 links            one connection after another to the same peer, as one; remaking: who makes the next
 probe            what a link can do, measured
 insecure         links that hide nothing, to measure what TLS costs

@@ -106,12 +106,12 @@ def make(folder: Path, name: str, now: dt.datetime) -> Certificate:
     return _certificate(made)
 
 
-def read(path: Path) -> Certificate:
-    """One certificate from a PEM file."""
+def read(path: Path, *, cure: str = "name the file that its owner sent") -> Certificate:
+    """One certificate from a PEM file.  cure: said where there is none."""
     try:
         raw = path.read_bytes()
     except OSError as error:
-        raise ConfigError(f"{path} cannot be read ({error.strerror}): name the file that its owner sent") from error
+        raise ConfigError(f"{path} cannot be read ({error.strerror}): {cure}") from error
     try:
         found = x509.load_pem_x509_certificates(raw)
     except ValueError as error:

@@ -40,6 +40,7 @@ class Channel(Unshared):
 
     def send(self, message: bytes, *, timeout: float | None = None) -> None:
         """Send a message; waits while the receiver is far behind, at most `timeout` seconds."""
+        self.require_own()
         try:
             self._sock.settimeout(timeout)
             self._sock.sendall(_LENGTH.pack(len(message)))
@@ -54,6 +55,7 @@ class Channel(Unshared):
 
         Waits at most `timeout` seconds for the whole of it, or for as long as the sender lives.
         """
+        self.require_own()
         until = None if timeout is None else time.monotonic() + timeout
         try:
             head = self._exactly(_LENGTH.size, until, at_start=True)

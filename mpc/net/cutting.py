@@ -47,18 +47,23 @@ class Wire:
             self._open += [outer, inner]
             other, carried = {outer: inner, inner: outer}, (bytearray(), bytearray())
             self.carried.append(carried)
-            while left is None or left > 0:
-                for sock in select.select([outer, inner], [], [])[0]:
+            open_ends = [outer, inner]
+            while open_ends and (left is None or left > 0):
+                for sock in select.select(open_ends, [], [])[0]:
                     while self.silent.is_set():
                         time.sleep(_LOOK)
                     more = sock.recv(1 << 16 if left is None else min(1 << 16, left))
-                    if not more:  # who leaves by itself loses nothing
-                        return
+                    if not more:  # who leaves by itself loses nothing, nor does the other side, which may still speak
+                        open_ends.remove(sock)
+                        other[sock].shutdown(socket.SHUT_WR)
+                        continue
                     carried[sock is inner].extend(more)
                     other[sock].sendall(more)
                     left = left - len(more) if left is not None and self.begins.is_set() else left
                     if left is not None and left <= 0:
                         break
+            if not open_ends:
+                return
             for sock in other:
                 reset(sock)
 

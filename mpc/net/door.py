@@ -11,35 +11,37 @@ import secrets
 import select
 import socket
 import ssl
-import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 
-from ..errors import ConfigError, PeerLost
+from ..errors import ConfigError, Desync, PeerLost, RunOver
 from . import hello
+from .caller import Caller, reason, says_why
 from .certificates import fingerprint
-from .frames import HEADER_BYTES, WORDS_LIMIT, Kind, Nodes, pack, unpack
-from .gathering import Greeting, exactly, meet_by
+from .frames import HEADER_BYTES, WORDS_LIMIT, Kind, Nodes, pack, shown, unpack
+from .gathering import Callers, Greeting, exactly, meet_by
 from .hello import Hello
-from .member import Log, Member, TlsSocket
+from .member import Log, Member
 from .transport import Stamp, check_timeout
+from .tuning import prepare
 
-_START = Stamp(0, bytes(8), "joining")
+_START, _OVER = Stamp(0, bytes(8), "joining"), Stamp(0, bytes(8), "the start is over")
 _ATTEMPT = 20.0  # seconds that one call may take
 _PAUSE, _LONGEST_PAUSE = 0.05, 1.0  # between two calls
+_LAST_WORDS = 10.0  # seconds in which who ends a start says why to those that call still
+_READ_OUT = 1.0  # seconds in which what another still says is read, before its link is closed
 _REMIND = 5.0  # seconds after which it is said again who is missing
-KEEP_ALIVE = 60  # seconds, well below the four minutes after which routers forget a link
-_PROBE, _PROBES = 15, 4
-_WINDOW = b"bbr"
-"""How TCP is to find its window, where this machine's users may choose it.  The usual ways forget it in a fifth of a
-second of silence: after it, the first message of more than 14 kB takes a round trip more, and each doubling another."""
-_WINDOWS_NEAR = b"cubic", b"reno"
-_NEAR = 0.002  # seconds of a round trip; below it there is little to save, and bbr holds back what could leave
-_ROUND_TRIP, _LEAST_ROUND_TRIP = 68, 148  # where Linux's tcp_info has them, each a word of microseconds
-_RESTARTS = Path("/proc/sys/net/ipv4/tcp_slow_start_after_idle")
+_SILENT = "has not called"
 _REFUSED = 1000  # lines; of more that are refused nothing is said
+
+
+class StartOver(ConfigError):
+    """Two disagree on what is public, which ends the start for all.  words: why, as all hear it."""
+
+    def __init__(self, message: str, words: str) -> None:
+        super().__init__(message)
+        self.words = words
 
 
 def through(door: Door, listener: socket.socket | None, seconds: float) -> dict[int, socket.socket]:
@@ -49,6 +51,10 @@ def through(door: Door, listener: socket.socket | None, seconds: float) -> dict[
     to = {other: partial(door.call, other, deadline) for other in door.member.called}
     try:
         links = meet_by(door, to, listener, door.member.awaited, deadline)
+    except StartOver as over:
+        if listener is not None:
+            _tell_callers(door, listener, over, min(deadline, time.monotonic() + _LAST_WORDS))
+        raise
     finally:
         door.over = True
     for node in links.keys() & door.missing.keys():  # it waits for others still
@@ -56,12 +62,26 @@ def through(door: Door, listener: socket.socket | None, seconds: float) -> dict[
     return links
 
 
+def _tell_callers(door: Door, listener: socket.socket, over: StartOver, until: float) -> None:
+    """Those who have not called yet hear why nobody is here from now on, where they call soon."""
+    unaware = set(door.member.awaited) - door.aware
+    if unaware:
+        door.say(f"{over}; those who call in the next {_LAST_WORDS:.0f} s hear it")
+    with Callers(door, listener) as callers:
+        while unaware and time.monotonic() < until:
+            for greeting, caller in callers.proved(_PAUSE):
+                assert isinstance(greeting, Caller)
+                door.turn_away(greeting, over.words, _OVER)
+                greeting.sock.close()
+                unaware.discard(caller)
+
+
 class Door:
     """One node's side of all its meetings.  over: nobody is called any more.  missing: who is, by number, and why.
-    life, lives: names of ends of links.
+    life, lives: names of ends of links.  aware: who knows why the start is over, where it is.
 
     Who has met all says so to each, and the meeting is over when all have said it: until then whoever leaves is met
-    again, and all wait for it.
+    again, and all wait for it.  Who has not says whom it waits for, as a client has no link with other clients.
     """
 
     def __init__(self, member: Member, seconds: float, log: Log, *, some: bool = False, life: str = "") -> None:
@@ -71,12 +91,16 @@ class Door:
         self._member, self._seconds, self._log = member, seconds, log
         self._nodes = Nodes(member.parties, member.names)
         self.missing = dict.fromkeys(member.called, "does not answer yet")
-        self.missing |= dict.fromkeys(member.awaited, "has not called")
+        self.missing |= dict.fromkeys(member.awaited, _SILENT)
         self._of = {member.peers[other].certificate.fingerprint: other for other in member.awaited}
         self._lets_in = member.context(member.awaited, ssl.PROTOCOL_TLS_SERVER) if member.awaited else None
         self._calls = {other: member.context([other], ssl.PROTOCOL_TLS_CLIENT) for other in member.called}
+        self._unproven = set[int]()  # called, and TLS said why not
         self._again, self._count = time.monotonic() + _REMIND / 2, 0
-        self._heard: dict[socket.socket, bytes] = {}  # of those that were told that this node has met all
+        self._tells, self._waits = time.monotonic() + _REMIND / 2, dict[int, str]()  # for whom those wait that were met
+        self._heard: dict[socket.socket, bytes] = {}  # of a header, until it is that all were met
+        self._told = set[socket.socket]()  # that this node has met all
+        self.say, self.aware = log, set[int]()
 
     def call(self, other: int, deadline: float) -> socket.socket:
         """A connection to a node that may not listen yet, and that has proved who it is."""
@@ -94,12 +118,19 @@ class Door:
                 sock, theirs = self._introduced(raw, other, min(deadline, time.monotonic() + _ATTEMPT), own)
                 self.lives[other] = theirs.life
                 if theirs.knows == self.life:
-                    self._heard[sock] = bytes(HEADER_BYTES)  # what it said of this was lost: it goes on with the link
+                    self._goes_on(sock)  # what it said of this was lost
                 self.missing.pop(other, None)
                 return sock
+            except (ConfigError, Desync, RunOver) as error:  # it is there, and to call it again would change nothing
+                if not self.some:
+                    raise
+                self.missing[other] = str(error)
+                raise self.overdue({other}, "") from error
             except OSError as error:
-                if left > 0:
-                    self.missing[other] = f"{address[0]}:{address[1]} {_reason(error)}"
+                if left > 0 and not (self.some and other in self._unproven and not says_why(error)):
+                    self.missing[other] = f"{address[0]}:{address[1]} {reason(error)}"
+                if says_why(error):
+                    self._unproven.add(other)
                 if self.over or time.monotonic() + pause > deadline:
                     raise self.overdue({other}, "") from error
                 time.sleep(pause)
@@ -121,7 +152,7 @@ class Door:
         """Over a connection to a listener: OSError where it is a stranger, ConfigError where a peer does not agree."""
         who, sock = self._nodes.name(other), raw
         try:
-            _prepare(raw)
+            prepare(raw)
             sock = self._calls[other].wrap_socket(raw)
             self._check_shown(sock, other)
             words = own.pack()
@@ -129,11 +160,17 @@ class Door:
             header = unpack(exactly(sock, HEADER_BYTES, deadline), other, self._nodes)
             if header.kind is Kind.ABORT:
                 text = exactly(sock, min(header.length, WORDS_LIMIT), deadline).decode(errors="replace")
+                if header.position == _OVER.position:
+                    raise self._over(other, text)
                 raise ConfigError(f"{who} turned this process away: {hello.shown(text, quoted=False)}")
+            if header.kind is Kind.BYE:
+                raise RunOver(f"{who} has come to its end and wants nobody any more: this run is over")
             if header.kind is not Kind.HELLO or header.length > hello.LIMIT:
                 raise ConfigError(f"{who} does not greet: run the same release everywhere")
             theirs = Hello.unpack(exactly(sock, header.length, deadline))
-            why = hello.judge(own, theirs, who) or hello.disagreement(own, theirs, who)
+            why = hello.judge(own, theirs, who)
+            if not why and (why := hello.disagreement(own, theirs, who)):
+                raise self._ends(other, why)
             if why or theirs.echo != own.nonce:
                 raise ConfigError(why or f"{who} answers another hello than this one")
             return sock, theirs
@@ -149,8 +186,8 @@ class Door:
     def greet(self, sock: socket.socket) -> Greeting:
         """Who called is to show a certificate first."""
         assert self._lets_in is not None
-        _prepare(sock)
-        return Caller(self._lets_in, sock, self._of)
+        prepare(sock)
+        return Caller(self._lets_in, sock, self._of, self._nodes)
 
     def answer(self, greeting: Greeting, *, awaited: bool) -> str:
         """Welcome a caller, or say why not.  One of this session that disagrees on what is public ends it for all."""
@@ -164,14 +201,19 @@ class Door:
         if not why and has_met_all and not goes_on:
             why = f"{who} goes on with a link, and all meet anew here"
         if why:
+            if self.some:
+                self.missing[caller] = why
             self.turn_away(greeting, why)
             return why
         with contextlib.suppress(OSError):
             self._reply(greeting, Kind.HELLO, own.pack())
         if why := hello.disagreement(own, greeting.said, who):
-            raise ConfigError(f"{why}: agree on one, and start again")
+            if not self.some:
+                raise self._ends(caller, f"{why}: agree on one, and start again")
+            self.missing[caller] = why
+            return why
         if goes_on:
-            self._heard[greeting.sock] = bytes(HEADER_BYTES)
+            self._goes_on(greeting.sock)
         self.lives[caller] = said.life
         self.missing.pop(caller, None)
         return ""
@@ -184,20 +226,57 @@ class Door:
         )
         self._reply(greeting, Kind.HELLO, own.pack())
 
-    def turn_away(self, greeting: Caller, why: str) -> None:
+    def take_leave(self, greeting: Caller) -> None:
+        """Of a caller that comes when this node has come to its end."""
+        with contextlib.suppress(OSError):
+            self._reply(greeting, Kind.BYE, b"")
+
+    def turn_away(self, greeting: Caller, why: str, stamp: Stamp = _START) -> None:
         """Say why, here and to the caller, who may go on at once: then it is said already."""
         self._refuse(greeting.place, why)
         with contextlib.suppress(OSError):
-            self._reply(greeting, Kind.ABORT, why.encode()[:WORDS_LIMIT])
+            self._reply(greeting, Kind.ABORT, why.encode()[:WORDS_LIMIT], stamp)
 
-    def _reply(self, greeting: Caller, kind: Kind, words: bytes) -> None:
+    def _reply(self, greeting: Caller, kind: Kind, words: bytes, stamp: Stamp = _START) -> None:
         greeting.sock.settimeout(_ATTEMPT)
-        greeting.sock.sendall(pack(kind, self._member.node, _START, len(words)) + words)
+        greeting.sock.sendall(pack(kind, self._member.node, stamp, len(words)) + words)
+
+    def _ends(self, other: int, why: str) -> StartOver:
+        """This node found that another disagrees, which knows it too."""
+        self.aware.add(other)
+        return StartOver(why, f"{self._nodes.name(self._member.node)} has ended: {why}")
+
+    def _over(self, other: int, text: str) -> StartOver:
+        """Another node says why."""
+        self.aware.add(other)
+        words = shown(text)  # whole: both values stand in it
+        return StartOver(f"the start is over for all: {words}", words)
+
+    def ended(self, error: BaseException, found: Mapping[int, socket.socket]) -> None:
+        """Those that were met hear why this node leaves, where that ends the start for all; one of its own does not."""
+        if not isinstance(error, StartOver):
+            return
+        words = error.words.encode()[:WORDS_LIMIT]
+        for node, sock in found.items():
+            if node in self.aware:
+                continue
+            with contextlib.suppress(OSError):  # it has left
+                sock.settimeout(_PAUSE)
+                sock.sendall(pack(Kind.ABORT, self._member.node, _OVER, len(words)) + words)
+                self.aware.add(node)
+                until = time.monotonic() + _READ_OUT
+                while (
+                    sock.recv(HEADER_BYTES) and time.monotonic() < until
+                ):  # what is unread would take back what was said
+                    pass
 
     def refused(self, greeting: Greeting, why: Exception) -> None:
         """Say that somebody was turned away, and why."""
         assert isinstance(greeting, Caller)
-        self._refuse(greeting.place, _reason(why))
+        self._refuse(greeting.place, reason(why))
+        if self.some:  # it may have been any of those who have not called
+            silent = [node for node, known in self.missing.items() if known.startswith(_SILENT)]
+            self.missing |= dict.fromkeys(silent, f"{_SILENT}; somebody at {greeting.place} was refused: {reason(why)}")
 
     def _refuse(self, place: str, why: str) -> None:
         self._count += 1
@@ -214,30 +293,64 @@ class Door:
     def gathered(self, found: Mapping[int, socket.socket]) -> bool:
         """Whether all have met all, as far as each has said so to this node."""
         over = self.some and time.monotonic() > self._until
-        if not over and found.keys() != {*self._member.called, *self._member.awaited}:
+        if not over and (absent := {*self._member.called, *self._member.awaited} - found.keys()):
+            for node, sock in found.items():
+                self._has_met_all(node, sock)
+            self._tell_absent(absent, found)
             return False
         for node, sock in found.items():
-            if sock not in self._heard:
-                self._heard[sock] = b""
+            if sock not in self._told:
+                self._told.add(sock)
                 sock.settimeout(_ATTEMPT)
                 with contextlib.suppress(OSError):  # it has left, which is seen next
                     sock.sendall(pack(Kind.READY, self._member.node, _START, 0))
                 sock.setblocking(False)
             if not self._has_met_all(node, sock):
-                self.missing[node] = "is there, and waits for others"
+                self.missing[node] = f"is there, and waits for {self._waits.get(node, 'others')}"
             else:
                 self.missing.pop(node, None)
         return not found.keys() & self.missing.keys()
 
+    def _tell_absent(self, absent: set[int], found: Mapping[int, socket.socket]) -> None:
+        """Those that were met hear now and then whom this node waits for: they may have no link with it."""
+        if time.monotonic() < self._tells:
+            return
+        self._tells = time.monotonic() + _REMIND
+        whom = " and ".join(map(self._nodes.name, sorted(absent)))
+        notice = pack(Kind.WAITS, self._member.node, Stamp(0, bytes(8), whom), 0)
+        for sock in (sock for sock in found.values() if sock not in self._told):  # who was told all may have begun
+            sock.settimeout(_ATTEMPT)
+            with contextlib.suppress(OSError):  # it has left, which is seen next
+                sock.sendall(notice)
+            sock.setblocking(False)
+
+    def _goes_on(self, sock: socket.socket) -> None:
+        """Of a link whose other end has begun: both have said that they met all."""
+        self._heard[sock] = bytes(HEADER_BYTES)
+        self._told.add(sock)
+
     def _has_met_all(self, node: int, sock: socket.socket) -> bool:
-        if (left := HEADER_BYTES - len(self._heard[sock])) == 0:
+        """Whether it says so; what else it says is heard too."""
+        if (left := HEADER_BYTES - len(self._heard.setdefault(sock, b""))) == 0:
             return True
         with contextlib.suppress(OSError):  # nothing yet, or it has left
+            sock.setblocking(False)
             self._heard[sock] += sock.recv(left)
         if len(self._heard[sock]) < HEADER_BYTES:
             return False
-        if unpack(self._heard[sock], node, self._nodes).kind is not Kind.READY:
+        header = unpack(self._heard[sock], node, self._nodes)
+        if header.kind is Kind.ABORT:
+            self._heard[sock] = b""
+            with contextlib.suppress(OSError):  # it has left before it had said why
+                raw = exactly(sock, min(header.length, WORDS_LIMIT), time.monotonic() + _ATTEMPT)
+                raise self._over(node, raw.decode(errors="replace"))
+            return False
+        if header.kind is Kind.WAITS:
+            self._waits[node], self._heard[sock] = hello.shown(header.position, quoted=False), b""
+            return False
+        if header.kind is not Kind.READY:
             raise ConfigError(f"{self._nodes.name(node)} begins before all have met: run the same release everywhere")
+        self._waits.pop(node, None)
         return True
 
     def left(self, node: int, sock: socket.socket) -> bool:
@@ -256,111 +369,9 @@ class Door:
         return PeerLost(f"not all are there after {self._seconds:g} s: {self._list()}{turned_away}", peer=peer)
 
     def _list(self) -> str:
-        return ", ".join(f"{self._nodes.name(node)} ({why})" for node, why in sorted(self.missing.items()))
+        return ", ".join(f"{self._nodes.name(node)} ({self._known(node)})" for node in sorted(self.missing))
 
-
-class Caller:
-    """One who calls: first a certificate, then a hello."""
-
-    def __init__(self, context: ssl.SSLContext, sock: socket.socket, numbers: Mapping[str, int]) -> None:
-        self.place = _place_of(sock)
-        self.sock: socket.socket = context.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
-        self.claims: int | None = None
-        self.said: Hello | None = None
-        self._numbers, self._raw, self._wanted = numbers, b"", HEADER_BYTES
-
-    def hear(self) -> int | None:
-        """Hear on; nothing is read beyond the hello, and no hello is long."""
-        assert isinstance(self.sock, TlsSocket)
-        if self.claims is None:
-            try:
-                self.sock.do_handshake()
-            except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
-                raise BlockingIOError from None
-            self.claims = self._numbers.get(fingerprint(self.sock.getpeercert(True) or b""))
-            if self.claims is None:
-                raise ConnectionError("its certificate is nobody's here")
-        while len(self._raw) < self._wanted:
-            more = self.sock.recv(self._wanted - len(self._raw))
-            if not more:
-                raise ConnectionError("it left before it had said who it is")
-            self._raw += more
-            if len(self._raw) == self._wanted == HEADER_BYTES:
-                header = unpack(self._raw, self.claims)
-                if header.kind is not Kind.HELLO or not 0 < header.length <= hello.LIMIT:
-                    raise ConnectionError(f"it begins with no hello of at most {hello.LIMIT:,} bytes")
-                self._wanted += header.length
-        self.said = Hello.unpack(self._raw[HEADER_BYTES:])
-        return self.claims
-
-
-_REASONS: Sequence[tuple[str, str]] = (
-    ("PEER_DID_NOT_RETURN_A_CERTIFICATE", "shows no certificate"),
-    ("CERTIFICATE_VERIFY_FAILED", "shows a certificate that is not of a peer in this place"),
-    ("CERTIFICATE_REQUIRED", "wants this node's certificate"),
-    ("UNKNOWN_CA", "does not trust this node's certificate in this place: send it yours, for 'masked keys trust'"),
-    ("BAD_CERTIFICATE", "refuses this node's certificate"),
-    ("UNSUPPORTED_PROTOCOL", "speaks an older TLS than 1.3"),
-    ("PROTOCOL_VERSION", "speaks an older TLS than 1.3"),
-    ("WRONG_VERSION_NUMBER", "speaks no TLS"),
-    ("HTTP_REQUEST", "speaks plain HTTP, no TLS"),
-    ("UNEXPECTED_EOF", "left in the middle of the handshake"),
-    ("UNEXPECTED_MESSAGE", "says things of TLS out of turn"),
-    ("RECORD_TOO_SMALL", "speaks no TLS"),
-    ("PACKET_LENGTH", "speaks no TLS"),
-)
-
-
-def _reason(error: BaseException) -> str:
-    """Why a meeting came to nothing, in words."""
-    if isinstance(error, ssl.SSLError):
-        said = f"{error.reason or ''} {type(error).__name__}".upper()
-        if isinstance(error, ssl.SSLEOFError):
-            said += " UNEXPECTED_EOF"
-        return next(
-            (words for key, words in _REASONS if key in said), f"does not speak TLS as it should ({error.reason})"
-        )
-    if isinstance(error, TimeoutError):
-        return "did not answer in time"
-    if isinstance(error, OSError) and error.strerror:
-        return f"does not answer ({error.strerror})"
-    return str(error)
-
-
-def _prepare(sock: socket.socket) -> None:
-    """Messages leave at once, and a link that is idle stays known on its way."""
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    if hasattr(socket, "TCP_CONGESTION"):
-        for way in (_WINDOW,) if round_trip(sock) > _NEAR else _WINDOWS_NEAR:
-            with contextlib.suppress(OSError):
-                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, way)
-                break
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    options = {"TCP_KEEPIDLE": KEEP_ALIVE, "TCP_KEEPINTVL": _PROBE, "TCP_KEEPCNT": _PROBES}
-    for name, value in options.items():
-        if hasattr(socket, name):
-            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
-
-
-def round_trip(sock: socket.socket) -> float:
-    """Seconds, the least that TCP has seen, as it met the other side or later; 0 where this system does not say it."""
-    told = b""
-    if hasattr(socket, "TCP_INFO"):
-        with contextlib.suppress(OSError):
-            told = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _LEAST_ROUND_TRIP + 4)
-    words = [told[at : at + 4] for at in (_ROUND_TRIP, _LEAST_ROUND_TRIP)]
-    return 1e-6 * min((int.from_bytes(word, sys.byteorder) for word in words if len(word) == 4), default=0)
-
-
-def keeps_window(sock: socket.socket) -> bool:
-    """Whether what is sent after a silence finds the window that TCP had before it, as far as this machine says."""
-    if hasattr(socket, "TCP_CONGESTION") and _WINDOW in sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16):
-        return True
-    with contextlib.suppress(OSError):
-        return _RESTARTS.read_text().strip() == "0"
-    return False
-
-
-def _place_of(sock: socket.socket) -> str:
-    host, port = sock.getpeername()[:2]
-    return f"{host}:{port}"
+    def _known(self, node: int) -> str:
+        """Why it is missing, and for whom it waited when that was heard last."""
+        why, whom = self.missing[node], self._waits.get(node, "")
+        return why if not whom or whom in why else f"{why}; it had waited for {whom}"

@@ -37,6 +37,7 @@ class Kind(IntEnum):
 
 
 _ASKED = ("KeyboardInterrupt", "SystemExit")  # kinds of an end that its owner wanted, and no error
+_MENDED = ("OSError", "MemoryError")  # of what a machine lacked: there may be room again, and its role come back
 _KINDS = {int(kind): kind for kind in Kind}
 
 
@@ -153,7 +154,7 @@ def aborted(payload: bytes, sender: int, nodes: Nodes) -> MaskedError:
     if kind in ("PeerLost", FAILED) and (peer.isdecimal() or peer == str(DEALER)):
         lost = f"{who} lost {nodes.name(int(peer))}"
         return PeerLost(reported if text else lost, peer=int(peer), reporter=reporter, failed=kind == FAILED)
-    return PeerLost(stopped, peer=sender, failed=kind not in _ASKED)
+    return PeerLost(stopped, peer=sender, failed=kind not in (*_ASKED, *_MENDED))
 
 
 def _tail(position: str) -> str:

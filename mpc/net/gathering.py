@@ -27,8 +27,11 @@ Beside = Callable[[Mapping[int, socket.socket]], bool]
 """Told who was met; whether there is more to wait for."""
 
 
-class StillAwaits(PeerLost):
-    """It did so to the end, and is not the one who is missing."""
+class NotWelcome(OSError):
+    """Not yet: one that was called has proved who it is, and waits for others.
+
+    A `PeerLost` that comes of it names one who was there, and is not the one who is missing.
+    """
 
 
 class Calling:
@@ -103,7 +106,7 @@ class Calling:
             self.check(wait=_LOOK)
             if not self._left:
                 time.sleep(_SOON)
-        silent = {node: error for node, error in self._missing.items() if not isinstance(error, StillAwaits)}
+        silent = {node: error for node, error in self._missing.items() if not isinstance(error.__cause__, NotWelcome)}
         if (missing := silent or self._missing) and not some:
             raise missing[min(missing)]
         return self._found
@@ -158,6 +161,9 @@ class Door(Protocol):
     def left(self, node: int, sock: socket.socket) -> bool:
         """Whether one that was met has left before all were there, and is to be met again."""
 
+    def ended(self, error: BaseException, found: Mapping[int, socket.socket]) -> None:
+        """Before all were met it is over, and these are about to be closed."""
+
     def overdue(self, missing: set[int], turned_away: str) -> PeerLost:
         """What it means that time is over."""
 
@@ -172,11 +178,16 @@ def meet_by(
 
     def look(met: Mapping[int, socket.socket]) -> bool:
         calling.look(door)
-        return calling.busy or not door.gathered({**met, **calling.found})
+        if calling.busy and door.some:
+            return True
+        gathered = door.gathered({**met, **calling.found})
+        return calling.busy or not gathered
 
     def seen() -> None:
         calling.look(door)
         door.look()
+        if calling.busy and not door.some:
+            door.gathered({**found, **calling.found})
 
     def together() -> bool:
         if door.gathered({**found, **calling.found}) or (door.some and time.monotonic() > deadline + more):
@@ -189,7 +200,8 @@ def meet_by(
         if own is not None:
             found |= taken(door, own, awaited, deadline, look)
         return found | calling.answered(seen, together, some=door.some)
-    except BaseException:
+    except BaseException as error:
+        door.ended(error, {**found, **calling.found})
         calling.give_up()
         for sock in found.values():
             sock.close()
@@ -204,7 +216,8 @@ def taken(
     try:
         for caller, sock in let_in(door, own, awaited, deadline, beside):
             found[caller] = sock  # noqa: PERF403, what was found is closed where another is missing
-    except BaseException:
+    except BaseException as error:
+        door.ended(error, found)
         for sock in found.values():
             sock.close()
         raise

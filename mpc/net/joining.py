@@ -20,7 +20,7 @@ from functools import partial
 
 from ..errors import DEALER, ConfigError, PeerLost
 from .frames import ANYBODY, DEALER_NODE, HEADER_BYTES, WORDS_LIMIT, Kind, Nodes, pack, shown, unpack
-from .gathering import CALLERS, Greeting, StillAwaits, exactly, let_in, meet_by, taken
+from .gathering import CALLERS, Greeting, NotWelcome, exactly, let_in, meet_by, taken
 from .keys import NONCE_BYTES, PROOF_BYTES, Keys, Meeting
 from .transport import Stamp
 
@@ -95,7 +95,7 @@ def call(
     check_loopback(address)
     if (key := keys.get(other)) is None:
         raise ConfigError(f"{nodes.name(node)} has no key for {nodes.name(other)}: {_SAME_KEY}")
-    met = False
+    unwelcome: NotWelcome | None = None
     while True:
         sock = socket.socket(_family(address))
         try:
@@ -109,20 +109,16 @@ def call(
             return sock
         except OSError as error:
             sock.close()
-            met = met or isinstance(error, _NotWelcome)
-            if met and time.monotonic() + 0.05 > deadline:
-                who = nodes.name(other)
-                raise StillAwaits(f"{who} still waits for others to call: are all started?", peer=other) from error
-            if not patient or time.monotonic() + 0.05 > deadline:
+            unwelcome = error if isinstance(error, NotWelcome) else unwelcome
+            late = time.monotonic() + 0.05 > deadline
+            if unwelcome is not None and (late or isinstance(error, ConnectionRefusedError)):
+                raise _unwelcome(other, nodes, left=not late) from unwelcome
+            if not patient or late:
                 raise _unanswered(other, address, nodes) from error
             time.sleep(0.02)
         except BaseException:
             sock.close()
             raise
-
-
-class _NotWelcome(OSError):
-    """Not yet: one that was called has proved who it is, and waits for others."""
 
 
 def meet(
@@ -209,6 +205,9 @@ class _ByKeys:
         """Who leaves ends a launch."""
         return False
 
+    def ended(self, error: BaseException, found: Mapping[int, socket.socket]) -> None:
+        """Nothing: its launcher says why."""
+
     def overdue(self, missing: set[int], turned_away: str) -> PeerLost:
         """The first of them is named."""
         who = self._nodes.name(min(missing))
@@ -221,6 +220,15 @@ def _unanswered(other: int, address: Address, nodes: Nodes) -> PeerLost:
     """What it means that nobody answers; the dealer is none of those that are launched together."""
     who, dealer = f"{nodes.name(other)} at {address[0]}:{address[1]}", other == DEALER_NODE
     return PeerLost(f"{who} did not answer: is it started?", peer=DEALER if dealer else other, witness=not dealer)
+
+
+def _unwelcome(other: int, nodes: Nodes, *, left: bool) -> PeerLost:
+    """What it means that one who was met says no last word.  left: nobody listens there any more."""
+    who = nodes.name(other)
+    if left:
+        why = "it died or was stopped, or others did not call it in time"
+        return PeerLost(f"{who} left before all had met: {why}", peer=other)
+    return PeerLost(f"{who} still waits for others to call: are all started?", peer=other)
 
 
 class _Caller:
@@ -314,7 +322,7 @@ def _introduce(sock: socket.socket, node: int, other: int, key: bytes, deadline:
     try:
         _answer(sock, other, 0, deadline, nodes)
     except OSError as error:
-        raise _NotWelcome from error
+        raise NotWelcome from error
 
 
 def _answer(

@@ -35,12 +35,15 @@ class Link:
         self.received = 0  # bytes, over all connections
         self.told = 0  # so many of them the peer was told of
         self.ended = ""  # why there will be no further connection
+        self.over = False  # whether its owner has come to the end of its program
+        self.parted = False  # whether the peer's side has ended, and what it said before is still to be read
         self.down_since: float | None = None
         self._sock, self._lock = sock, threading.Lock()
         self._sent: deque[bytes] = deque()  # and not known to have arrived
         self._start = self._end = 0  # of these bytes, counted over all connections
         self._again = memoryview(b"")  # what of them goes out once more
         self._back = b""  # what was read ahead
+        self._rest: bool  # whether the record that was read last has more
         self._leaving = False
         self._wakes, self._wake = os.pipe()
         os.set_blocking(self._wakes, False)
@@ -49,6 +52,9 @@ class Link:
 
     def _prepare(self, sock: socket.socket) -> None:
         sock.setblocking(False)
+        self._rest = False
+        self._poll = select.poll()
+        self._poll.register(sock, select.POLLIN)
         if isinstance(sock, ssl.SSLSocket):
             sock.suppress_ragged_eofs = False  # type: ignore[attr-defined]
 
@@ -86,22 +92,25 @@ class Link:
 
     def unread(self) -> bool:
         """Whether bytes are here that no poll shows."""
-        return bool(self._back) or (self.up and isinstance(self._sock, ssl.SSLSocket) and self._sock.pending() > 0)
+        return bool(self._back) or (self._rest and self.up)
+
+    def idle(self) -> bool:
+        """Whether to read would give nothing; where it decrypts, to find out by trying takes ten times as long."""
+        return self.up and not self.unread() and not self._poll.poll(0)
 
     def send(self, data: Any, flags: int = 0) -> int:
         """As much as the kernel takes."""
         with self._lock:
             self._check()
-            if not self._push():
+            if self._again and not self._push():
                 raise BlockingIOError
-            view = memoryview(data)
             try:
-                count = self._sock.send(view)
+                count = self._sock.send(data)
             except BlockingIOError:
                 raise
             except OSError as error:
                 raise self._cut(error) from error
-            self._sent.append(bytes(view[:count]))
+            self._sent.append(bytes(data if count == len(data) else memoryview(data)[:count]))
             self._end += count
             return count
 
@@ -132,7 +141,12 @@ class Link:
             if not count:
                 raise self._cut(ConnectionError("closed"))
             self.received += count
+            self._rest = count == len(view) and self._pending()
             return count
+
+    def _pending(self) -> bool:
+        """Whether it holds bytes that it has decrypted."""
+        return isinstance(self._sock, ssl.SSLSocket) and self._sock.pending() > 0
 
     def push_back(self, data: bytes) -> None:
         """What was read ahead is to be read again."""
@@ -141,8 +155,8 @@ class Link:
 
     @property
     def left(self) -> bytes:
-        """What is still to be read of a connection that is gone; nothing while there is one."""
-        return b"" if self.up else self._back
+        """What is still to be read of a connection that is gone, or whose other side is; nothing while there is one."""
+        return b"" if self.up and not self.parted else self._back
 
     def arrived(self, count: int) -> None:
         """The peer has received so many bytes, over all connections."""
@@ -152,7 +166,7 @@ class Link:
     def look(self) -> bool:
         """Notice that the peer's side has ended, and go on sending what goes out once more.
 
-        Gives whether something is still to be read in front of that end.
+        Gives whether something is still to be read in front of that end, which is here then.
         """
         with self._lock:
             if not self.up or self.ended or self._leaving:
@@ -160,7 +174,9 @@ class Link:
             poll = select.poll()
             poll.register(self._sock, select.POLLRDHUP)
             if poll.poll(0):
-                if self._readable():
+                self._save()
+                self.parted = bool(self._back) or self._readable()
+                if self.parted:
                     return True
                 self._cut(ConnectionError("closed"))
             elif self._again:
@@ -169,7 +185,7 @@ class Link:
 
     def _readable(self) -> bool:
         """Whether something is still to be read in front of the end; its owner comes to the end by itself."""
-        if isinstance(self._sock, ssl.SSLSocket) and self._sock.pending():
+        if self._pending():
             return True
         with contextlib.suppress(OSError):
             return bool(socket.socket.recv(self._sock, 1, socket.MSG_PEEK | socket.MSG_DONTWAIT))
@@ -191,7 +207,7 @@ class Link:
             self._again = memoryview(b"".join(self._sent))
             self._sock.close()
             self._prepare(sock)
-            self._sock, self.down_since = sock, None
+            self._sock, self.down_since, self.parted = sock, None, False
             self._push()
             self._tell()
             return True

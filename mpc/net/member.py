@@ -136,10 +136,13 @@ class TlsSocket(ssl.SSLSocket):
 
         A record at a time: of several at once, some may have arrived when none is said to be sent.
         """
-        view, done = memoryview(data), 0
+        done = 0
         try:
+            if len(data) <= RECORD:
+                return self.write(data)
+            view = memoryview(data)
             while done < len(view):
-                done += super().send(view[done : done + RECORD])
+                done += self.write(view[done : done + RECORD])
         except (ssl.SSLWantWriteError, ssl.SSLWantReadError):
             if not done:
                 raise BlockingIOError from None
@@ -162,7 +165,7 @@ class TlsSocket(ssl.SSLSocket):
     def recv_into(self, buffer: Any, nbytes: int | None = None, flags: int = 0) -> int:
         """The same, into a buffer."""
         try:
-            return super().recv_into(buffer, nbytes)
+            return self.read(nbytes or len(buffer), buffer)  # type: ignore[return-value]
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
             raise BlockingIOError from None
 

@@ -14,9 +14,9 @@ import os
 import select
 import socket
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from ..errors import Desync, MaskedError, PeerLost, Told
+from ..errors import Desync, MaskedError, PeerLost, StoppedTogether, Told
 from .frames import (
     HEADER_BYTES,
     WORDS_LIMIT,
@@ -72,6 +72,7 @@ class Mesh:
         self._unsent: dict[int, memoryview] = {}  # what is left of frames under way
         self._noted: dict[int, int] = {}  # up to which decision a client has its notes on the disk
         self._words: dict[int, int] = {}  # of each peer since its last message: headers that are none
+        self._end: Stamp | None = None  # of a party's word that all is over, which may still come when this one leaves
         self._waits: dict[int, list[str]] = {}  # for whom a peer waits, as it has said since its last message
         for sock in peers.values():
             sock.setblocking(False)
@@ -179,17 +180,23 @@ class Mesh:
             self._speak(peer, stamp, left)
         return True
 
-    def _check_links(self, stamp: Stamp) -> None:
-        """PeerLost of a peer whose link has ended, whoever is waited for: that one may wait for it in turn."""
-        for peer, link in self._peers.items():
-            if isinstance(link, Link) and link.ended and not link.leaving:
+    def _check_links(self, stamp: Stamp, of: Iterable[int] | None = None) -> None:
+        """PeerLost of a peer whose link has ended, whoever is waited for: that one may wait for it in turn.
+
+        Of one that has left and said why before, that: it may be the only one who knows that the other is gone.
+        of: those alone that are still wanted.
+        """
+        for peer in self._peers if of is None else of:
+            if isinstance(link := self._peers[peer], Link) and (link.ended or link.parted) and not link.leaving:
                 self._check_left(peer)
-                raise self._lost(peer, stamp)
+                if link.ended:
+                    raise self._lost(peer, stamp)
 
     def _check_left(self, peer: int) -> None:
         """The error of a peer that said why it leaves, and then took no more: nobody reads what it said meanwhile."""
-        link = self._peers[peer]
-        rest = link.left if isinstance(link, Link) else b""
+        if not isinstance(link := self._peers[peer], Link):
+            return
+        rest = link.left
         while len(rest) >= HEADER_BYTES:
             try:
                 header = unpack(rest[:HEADER_BYTES], peer, self.nodes)
@@ -197,7 +204,10 @@ class Mesh:
                 return
             rest = rest[HEADER_BYTES:]
             if header.kind is Kind.ABORT:
-                raise aborted(rest[: min(header.length, WORDS_LIMIT)], peer, self.nodes)
+                error = aborted(rest[: min(header.length, WORDS_LIMIT)], peer, self.nodes)
+                if isinstance(error, StoppedTogether) and not link.ended:  # others may still send what comes before
+                    return
+                raise error
             rest = rest[header.length :]
 
     def _stands_still(self, peer: int) -> bool:
@@ -245,19 +255,12 @@ class Mesh:
 
     def _receive(self, peer: int, into: memoryview, stamp: Stamp) -> None:
         """Fill `into`, header and payload; the header is judged as soon as it is there."""
-        sock, done, checked = self._peers[peer], 0, False
+        done, checked = 0, False
         while done < len(into) or not checked:
-            try:
-                if not (count := 0 if done else self._soon(sock, into)):
-                    if not self._in_time(peer, select.POLLIN, stamp, len(into) - done):
-                        raise self._silent(peer, stamp)
-                    count = sock.recv_into(into[done:])
-            except BlockingIOError:
-                continue
-            except OSError as error:
-                raise self._lost(peer, stamp) from error
-            if not count:
-                raise self._lost(peer, stamp)
+            if not (count := 0 if done else self._soon(peer, into, stamp)):
+                if not self._in_time(peer, select.POLLIN, stamp, len(into) - done):
+                    raise self._silent(peer, stamp)
+                count = self._taken(peer, into[done:], stamp)
             done += count
             if not checked and done >= HEADER_BYTES:
                 done = self._judge(peer, into, done, stamp)
@@ -275,34 +278,52 @@ class Mesh:
         """Before a frame, wait until the other end of a link that may be cut has said that most of it arrived."""
         link = self._peers[peer]
         while isinstance(link, Link) and link.kept > _KEPT:
-            raw, done = bytearray(HEADER_BYTES), 0
-            while done < HEADER_BYTES:
-                if not self._in_time(peer, select.POLLIN, stamp, HEADER_BYTES - done):
-                    raise self._silent(peer, stamp)
-                try:
-                    done += link.recv_into(memoryview(raw)[done:])
-                except BlockingIOError:
-                    continue
-                except OSError as error:
-                    raise self._lost(peer, stamp) from error
-            header = unpack(bytes(raw), peer, self.nodes)
+            raw = self._next_header(peer, stamp)
+            header = unpack(raw, peer, self.nodes)
             if header.kind is Kind.ABORT:
                 raise self._aborted(peer, header, b"")
             if header.kind is not Kind.ARRIVED:  # the peer goes on, and hears and says more as it does
-                link.push_back(bytes(raw))
+                link.push_back(raw)
                 return
             link.arrived(header.round)
 
-    def _soon(self, sock: socket.socket, into: memoryview) -> int:
+    def _next_header(self, peer: int, stamp: Stamp) -> bytes:
+        """Whatever a peer says next."""
+        raw, done = bytearray(HEADER_BYTES), 0
+        while done < HEADER_BYTES:
+            if not self._in_time(peer, select.POLLIN, stamp, HEADER_BYTES - done):
+                raise self._silent(peer, stamp)
+            done += self._taken(peer, memoryview(raw)[done:], stamp)
+        return bytes(raw)
+
+    def _come(self, peer: int, raw: dict[int, bytes], stamp: Stamp) -> Header | None:
+        """The same, where all of it is there; what has come of it stays in `raw`."""
+        into = bytearray(HEADER_BYTES - len(raw.setdefault(peer, b"")))
+        raw[peer] += bytes(into[: self._taken(peer, memoryview(into), stamp)])
+        return unpack(raw.pop(peer), peer, self.nodes) if len(raw[peer]) == HEADER_BYTES else None
+
+    def _taken(self, peer: int, into: memoryview, stamp: Stamp) -> int:
+        """How much of it is there, 0 where nothing has come; PeerLost where nothing will."""
+        try:
+            count = self._peers[peer].recv_into(into)
+        except BlockingIOError:
+            return 0
+        except OSError as error:
+            raise self._lost(peer, stamp) from error
+        if not count:
+            raise self._lost(peer, stamp)
+        return count
+
+    def _soon(self, peer: int, into: memoryview, stamp: Stamp) -> int:
         """What comes within a moment, 0 if nothing does: sleeping and waking up takes longer than many an answer."""
-        deadline = time.perf_counter_ns() + self._moment
+        deadline, sock = time.perf_counter_ns() + self._moment, self._peers[peer]
+        link = sock if isinstance(sock, Link) else None
         while self._moment:
-            try:
-                return sock.recv_into(into)
-            except BlockingIOError:
-                if time.perf_counter_ns() > deadline:
-                    break
-                os.sched_yield()
+            if (link is None or not link.idle()) and (count := self._taken(peer, into, stamp)):
+                return count
+            if time.perf_counter_ns() > deadline:
+                break
+            os.sched_yield()
         return 0
 
     def _judge(self, peer: int, got: memoryview, done: int, stamp: Stamp) -> int:
@@ -409,8 +430,10 @@ class Mesh:
             return
         self._closed = True
         lasting = [sock for sock in self._peers.values() if isinstance(sock, Link)]
-        for link in lasting if reason else ():
-            link.leave()
+        for link in lasting:
+            if reason:
+                link.leave()
+            link.over = not reason
         last = b"".join(farewell(reason, self.node))
         listening = reason or lasting or self.node < self.parties
         try:
@@ -427,7 +450,7 @@ class Mesh:
         for peer, raw in heard.items():
             if peer < self.parties and len(raw) == HEADER_BYTES:
                 header = unpack(raw, peer, self.nodes)
-                if header.kind is Kind.DATA:
+                if header.kind is Kind.DATA and not (self._end and is_expected(raw, peer, self._end, 0)):
                     raise went_on(header, peer, self.nodes, self.node)
 
     def _part(self, last: bytes, seconds: float) -> dict[int, bytes]:

@@ -54,9 +54,21 @@ def serving(address: tuple[str, int], pages: Mapping[str, Page]) -> Iterator[tup
 
 def check_own(host: str) -> None:
     """ConfigError for an address that others reach."""
-    try:
-        own = ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        own = host == "localhost"
-    if not own:
+    if not is_own(host):
         raise ConfigError(f"pages for whoever watches are of this machine alone: listen on 127.0.0.1, not on {host!r}")
+
+
+def check_exposed(host: str) -> None:
+    """ConfigError where others than this machine could ask a service that has no tokens."""
+    if not is_own(host):
+        raise ConfigError(
+            f"without tokens only this machine may ask: listen on 127.0.0.1, not on {host!r}, or use tokens"
+        )
+
+
+def is_own(host: str) -> bool:
+    """Whether this machine alone reaches an address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

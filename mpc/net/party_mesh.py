@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import select
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
-from .frames import HEADER_BYTES, Kind, noted_stamp, pack
+from .frames import HEADER_BYTES, Header, Kind, expect, noted_stamp, pack
+from .links import Link
 from .mesh import Mesh
 from .transport import Stamp
 
@@ -159,6 +160,61 @@ class PartyMesh(Mesh):
         self._begin()
         while self._noted.get(node, 0) < done:
             self._receive(node, memoryview(bytearray(HEADER_BYTES)), noted_stamp(done))
+
+    def end_together(self, stamp: Stamp, clients: Iterable[int], done: int) -> None:
+        """Behind the last round: all clients have noted up to a decision, and all parties have said that this is so.
+
+        What another party has heard counts here as well: its word means that all clients have noted, and that it leaves
+        in peace means that all parties have said so.  Nobody waits for one that died between its words to two others.
+        """
+        self._begin()
+        self._end = stamp
+        others, heard, raw, said = set(self._others), set[int](), dict[int, bytes](), False
+        while not (said and heard == others):
+            missing = set() if heard else {node for node in clients if self._noted.get(node, 0) < done}
+            if not said and not missing:
+                said = True
+                self._begin()
+                for q in others:
+                    self._unsent[q] = memoryview(bytes(self._unsent.get(q, b"")) + pack(Kind.DATA, self.node, stamp, 0))
+                self.frame_bytes += HEADER_BYTES * len(others)
+            needed = missing | (others - heard)
+            self._check_links(stamp, needed)
+            live = [q for q, sock in self._peers.items() if not isinstance(sock, Link) or not sock.lost]
+            if not (ready := [(q, select.POLLIN) for q in live if self._unread(self._peers[q])]):
+                wanted = {q: select.POLLIN | select.POLLOUT * bool(self._unsent.get(q)) for q in live}
+                ready = self._polled(wanted, word := self._next_word())
+                if not ready and word < self._until:
+                    self._speak(min(needed), stamp, HEADER_BYTES)
+                elif not ready and not any(map(self._stands_still, needed)):
+                    raise self._silent(min(needed), stamp)
+            for q, events in ready:
+                if events & select.POLLOUT and self._unsent.get(q):
+                    self._push(q, self._unsent)
+                header = self._come(q, raw, stamp) if events & ~select.POLLOUT else None
+                if header is not None and self._hear_of_end(q, header, stamp, heard, said=said):
+                    return
+
+    def _hear_of_end(self, peer: int, header: Header, stamp: Stamp, heard: set[int], *, said: bool) -> bool:
+        """What a peer says then: whether it leaves, as all have said that all is over."""
+        link = self._peers[peer]
+        if header.kind is Kind.ABORT:
+            raise self._aborted(peer, header, b"")
+        if header.kind is Kind.BYE and said:
+            if isinstance(link, Link):  # its other end wants nothing more
+                link.leave()
+            return True
+        if header.kind is Kind.ARRIVED and isinstance(link, Link):
+            link.arrived(header.round)
+        elif header.kind is Kind.WAITS:
+            self._hear_waiting(peer, header.position)
+        elif header.kind is Kind.NOTED:
+            self._noted[peer] = header.round
+        else:
+            expect(header, peer, stamp, 0, self.nodes, self.node)
+            heard.add(peer)
+            self._heard_out(peer)
+        return False
 
     def _client_stamp(self, node: int, way: str, what: str) -> Stamp:
         """The count-th message of this link in this direction; its position is what it carries."""

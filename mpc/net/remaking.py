@@ -16,7 +16,8 @@ from collections.abc import Mapping
 
 from ..errors import MaskedError
 from . import hello
-from .door import Caller, Door, through
+from .caller import Caller
+from .door import Door, through
 from .frames import Nodes
 from .gathering import Callers
 from .links import Link
@@ -63,21 +64,23 @@ class Keeper(threading.Thread):
         self._names = Nodes(member.parties, member.names)
         self._calling = set[int]()
         self._said = set[int]()
-        self._over = set[int]()
+        self._over = set[tuple[int, bool]]()
+        self._callers = None
+        if listener is not None:  # here, as all links may be closed, and it with them, before the thread runs
+            listener.setblocking(False)
+            self._callers = Callers(self._door, listener)
         for link in links.values():
             link.closed = self._let_go
 
     def _let_go(self) -> None:
-        """Where the last link is closed, its owner may listen again at once."""
+        """Where the last link is closed, whoever calls from then on is not for these links."""
         if self._listener is not None and all(link.leaving for link in self._links.values()):
             self._listener.close()
 
     def run(self) -> None:
         """Until nobody needs it."""
-        callers = None if self._listener is None else Callers(self._door, self._listener)
+        callers = self._callers
         with callers or contextlib.nullcontext(), self._listener or contextlib.nullcontext():
-            if self._listener is not None:
-                self._listener.setblocking(False)
             while not all(link.ended or link.leaving for link in self._links.values()):
                 if callers is None:
                     time.sleep(_LOOK)
@@ -91,8 +94,12 @@ class Keeper(threading.Thread):
                 self._tell_ended()
 
     def _tell_ended(self) -> None:
-        """Whoever waits over another link hears that one has ended."""
-        ended = {node for node, link in self._links.items() if link.ended and not link.leaving}
+        """Whoever waits over another link hears that one has ended, or that its other side has."""
+        ended = {
+            (node, bool(link.ended))
+            for node, link in self._links.items()
+            if (link.ended or link.parted) and not link.leaving
+        }
         if ended - self._over:
             self._over |= ended
             for link in self._links.values():
@@ -139,13 +146,17 @@ class Keeper(threading.Thread):
         """One who has proved its number goes on with its link, or is told why not."""
         said, link, who = greeting.said, self._links.get(caller), self._names.name(caller)
         assert said is not None
-        if link is None or link.ended:
+        if link is None or (link.ended and not link.over):
             return False  # it may call again when all meet again
         if why := hello.judge(self._member.hello(caller), said, who):
             self._door.turn_away(greeting, why)
             return False
         if not said.knows:
+            if link.over:
+                self._door.take_leave(greeting)
             link.end(f"{who} was started again")
+            return False
+        if link.ended:
             return False
         if (said.life, said.knows) != (link.theirs, self._door.life):
             self._door.turn_away(greeting, f"{who} goes on with a link of before")

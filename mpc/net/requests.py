@@ -62,10 +62,14 @@ class Site:
 
 @dataclass(frozen=True)
 class Limits:
-    """body: bytes of a request.  at_once: requests that wait for an answer.  patience: seconds for a whole body."""
+    """body: bytes of a request.  at_once: requests that wait for an answer.  connections: that are served at a time.
+
+    patience: seconds for a whole head, for a whole body, and in which some of an answer is read.
+    """
 
     body: int = 1 << 20
     at_once: int = 1024
+    connections: int = 1024
     patience: float = 10.0
 
 

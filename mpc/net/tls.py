@@ -82,12 +82,21 @@ def let_idle(links: Met) -> None:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 0)
 
 
+def version_of(sock: socket.socket) -> str | None:
+    """Of TLS, that a link speaks."""
+    return sock.version() if isinstance(sock, ssl.SSLSocket) else None
+
+
 def over(member: Member, links: Mapping[int, socket.socket], timeout: float, log: Log = lambda _: None) -> Mesh:
     """All links alike, for messages outside any round."""
     return Mesh(member.node, member.parties, dict(links), timeout, member.names, unread=_unread, stalled=log)
 
 
-def listen_on(host: str, port: int) -> socket.socket:
+Listener = socket.socket
+"""As `listen_on` makes it."""
+
+
+def listen_on(host: str, port: int) -> Listener:
     """A listening socket at an address of this machine."""
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET

@@ -2,11 +2,15 @@
 
 Whoever asks proves a role by `Authorization: Bearer TOKEN`, before a byte of the body is read.  No line is written of
 what was asked; of an error that is ours its kind and place, and none of its words.
+
+So many connections are served at a time, as many more are told to come again, and what comes then is cut.  One that
+brings no whole head in time, or does not read, is cut too: who has no token cannot keep the others out for long.
 """
 
 from __future__ import annotations
 
 import asyncio
+import resource
 import socket
 import threading
 import traceback
@@ -23,23 +27,25 @@ from starlette.requests import Request as Asked
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from uvicorn import Config, Server
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ..errors import ConfigError
-from .pages import Page, check_own
+from .pages import Page
 from .requests import ANYONE, Answer, Endpoint, Limits, Refused, Request, Site, read_body, read_key
 from .tokens import Tokens
 
 _SENTENCES = {404: "there is nothing here: /docs says what is", 405: "this path is asked by another method: see /docs"}
 _LOCAL = ("127.0.0.1", "localhost", "[::1]")
 _STOPPING = 10  # seconds for requests that wait for an answer
+_OTHER_FILES = 128  # that the process may have open beside its connections
 
 
 class Web:
     """Answers requests.  tokens: None lets all ask as ANYONE, from this machine.  say: told of errors that are ours."""
 
     def __init__(self, site: Site, *, tokens: Tokens | None, limits: Limits, say: Callable[[str], None]) -> None:
-        self._tokens, self._limits, self._counted, self._say = tokens, limits, site.counted, say
-        self._at_once = 0
+        self._tokens, self._counted, self._say = tokens, site.counted, say
+        self.limits, self._at_once = limits, 0
         routes = [Route(path, self._posted(path, its), methods=["POST"]) for path, its in site.endpoints.items()]
         routes += [
             Route(path, self._got(path, page, site.guarded.get(path)), methods=["GET"])
@@ -85,7 +91,7 @@ class Web:
         self._check_host(asked)
         role = self._check_role(asked, its.roles)
         key = read_key(asked.headers.get("idempotency-key"))
-        if self._at_once >= self._limits.at_once:
+        if self._at_once >= self.limits.at_once:
             raise Refused(503, f"{self._at_once:,} requests wait for an answer: ask again later", retry=1)
         self._at_once += 1
         try:
@@ -98,7 +104,7 @@ class Web:
         return JSONResponse(answer)
 
     async def _in_time(self, asked: Asked) -> bytes:
-        patience = self._limits.patience
+        patience = self.limits.patience
         try:
             return await asyncio.wait_for(self._whole(asked), patience)
         except asyncio.TimeoutError:
@@ -106,7 +112,7 @@ class Web:
 
     async def _whole(self, asked: Asked) -> bytes:
         """The body, of no more bytes than are taken."""
-        most, parts, size = self._limits.body, list[bytes](), 0
+        most, parts, size = self.limits.body, list[bytes](), 0
         declared = asked.headers.get("content-length", "0")
         if declared.isdecimal() and int(declared[:20]) > most:
             raise Refused(413, f"a body has at most {most:,} bytes: send several")
@@ -149,6 +155,73 @@ def _refusal(refused: Refused) -> Response:
     return JSONResponse({"error": refused.told}, refused.status, headers)
 
 
+class _Connection(H11Protocol):
+    """One, from when it is made; uvicorn itself waits for a head, and for a reader, as long as they like."""
+
+    limits = Limits()
+    _timer: asyncio.TimerHandle | None = None
+    _unread = 0  # bytes, when the timer began
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        super().connection_made(transport)
+        most = _most_connections(self.limits)
+        if len(self.connections) > 2 * most:
+            transport.abort()
+        elif len(self.connections) > most:
+            refused = _refusal(Refused(503, f"{most:,} connections are served already: ask again later", retry=1))
+            refused.headers["Connection"] = "close"
+            self.app = refused
+        self._watch()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.cycle is not None and not self.cycle.response_complete and not self.flow.write_paused:
+            self._unwatch()  # a request is being answered
+        else:
+            self._watch()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._watch()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._unwatch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._unwatch()
+        super().connection_lost(exc)
+
+    def timeout_keep_alive_handler(self) -> None:
+        """It came back with no request; what it has not read by now goes nowhere."""
+        self.transport.abort()
+
+    def _watch(self) -> None:
+        """From the first moment on, however often."""
+        if self._timer is None:
+            self._unread = self.transport.get_write_buffer_size()
+            self._timer = self.loop.call_later(self.limits.patience, self._cut)
+
+    def _unwatch(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _cut(self) -> None:
+        """Unless it read some of what it was waited for."""
+        self._timer = None
+        if self.flow.write_paused and self.transport.get_write_buffer_size() < self._unread:
+            self._watch()
+        else:
+            self.transport.abort()
+
+
+def _most_connections(limits: Limits) -> int:
+    """As many again are told that there are too many, and the process needs files of its own."""
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return min(limits.connections, max(1, (files - _OTHER_FILES) // 2))
+
+
 def serve(web: Web, address: tuple[str, int], *, ready: Callable[[str, int], None]) -> None:
     """Until SIGINT or SIGTERM; requests that wait are answered first.  ready: told where it listens."""
     listener = _listener(address)
@@ -176,9 +249,12 @@ def serving_requests(web: Web, address: tuple[str, int] = ("127.0.0.1", 0)) -> I
 
 
 def _server(web: Web) -> Server:
+    class Own(_Connection):
+        limits = web.limits
+
     return Server(Config(
         web.app, log_config=None, log_level="critical", access_log=False, server_header=False, lifespan="off",
-        ws="none", http="h11", timeout_keep_alive=30, timeout_graceful_shutdown=_STOPPING, proxy_headers=False,
+        ws="none", http=Own, timeout_keep_alive=30, timeout_graceful_shutdown=_STOPPING, proxy_headers=False,
     ))  # fmt: skip
 
 
@@ -196,9 +272,3 @@ def _listener(address: tuple[str, int]) -> socket.socket:
         raise ConfigError(f"cannot listen on {host}:{port}: {what}; choose another address") from error
     listener.setblocking(False)
     return listener
-
-
-def check_exposed(host: str, tokens: Tokens | None) -> None:
-    """ConfigError where others than this machine could ask without a token."""
-    if tokens is None:
-        check_own(host)

@@ -16,7 +16,7 @@ Faults: {faults}.
 Roles take turns, and moments are spread over the time that an undisturbed run, timed first, takes on this machine
 beside another; every second one over the part of it behind the first checkpoint.  Where a run has ended before its
 moment, it is timed anew by that, and another one is hit.  A fault that comes so late that the run ends well all the
-same counts as `unharmed`.
+same counts as `unharmed`; where most are, the machine is too quick for these runs: --longer makes them longer.
 
 With --machines, sessions of `masked party` instead, each role a process with a file and a folder of its own, one link a
 wire that can be cut: {between}.  Who was hit is started again with --resume, alone while the others wait, or with all
@@ -31,6 +31,7 @@ examples:
   scripts/faults --trials 3 --log faults.jsonl --table faults.md   later: two more in each, and the table of all
   scripts/faults --system samba --fault kill9 stop                 one system, or one mode of it: --system 'samba mpc'
   scripts/faults --timeout 20 --jobs 3                             on a machine with other work: silence is longer there
+  scripts/faults --forked --longer 10                              where a run takes half a second, its start aside
 """
 
 from __future__ import annotations
@@ -44,14 +45,15 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from mpc.errors import ConfigError
+from mpc.lifeline import ENDS
 
 from . import faults_between_trial as between
 from . import faults_trial as launched
@@ -108,14 +110,18 @@ def campaign(
     ground: Ground, wanted: Sequence[Cell], *, seed: int = 1, timeout: float = 10.0, jobs: int = 1,
     forked: bool = False, say: Callable[[str], None],
 ) -> Generator[Trial, None, None]:  # fmt: skip
-    """Trials as they end, one case after the other; none of their processes is alive afterwards."""
+    """Trials as they end, in the order wanted; none of their processes is alive afterwards.
+
+    All cases are timed before the first trial: so trials of all cells take turns, and cells grow evenly.
+    """
     mark, over = secrets.token_hex(8), threading.Event()
     with ExitStack() as stack:
         name = stack.enter_context(tempfile.TemporaryDirectory(prefix="faults-", ignore_cleanup_errors=True))
         loaded = None
-        if forked:
+        if forked and wanted:  # else it would load everything for nothing
             (register := Path(name) / "register").mkdir()
             loaded = stack.enter_context(closing(Loaded(register)))
+        grounds: dict[Any, tuple[Any, Path, str]] = {}
         for at, case in enumerate(dict.fromkeys(case for case, _, _ in wanted)):
             scratch, own = Path(name) / f"case-{at}", f"{mark}-{at}-"
             scratch.mkdir()
@@ -125,19 +131,26 @@ def campaign(
                 runs = [pool.submit(ground.undisturbed, case, f"{own}{at}-", scratch, at, loaded) for at in timed]
                 beside = min((run.result() for run in _ended(own, runs, over)), key=lambda run: run.seconds)
             say(f"{case.name}: undisturbed {beside.seconds:.1f} s, {', '.join(beside.roles)}")
-            with ThreadPoolExecutor(jobs) as pool:
-                played = [
+            grounds[case] = beside, scratch, own
+        with ThreadPoolExecutor(jobs) as pool:
+            played = []
+            for case, fault, number in wanted:
+                beside, scratch, own = grounds[case]
+                trial_mark = f"{own}{fault.name.replace(' ', '_')}-{number}-"
+                played.append(
                     pool.submit(
-                        ground.play, case, fault, number, beside, f"{own}{fault.name.replace(' ', '_')}-{number}-",
-                        scratch, loaded, timeout=timeout, seed=seed, over=over,
+                        ground.play, case, fault, number, beside, trial_mark, scratch, loaded,
+                        timeout=timeout, seed=seed, over=over,
                     )
-                    for own_case, fault, number in wanted
-                    if own_case is case
-                ]  # fmt: skip
-                yield from (trial.result() for trial in _ended(own, played, over))
+                )  # fmt: skip
+            with closing(_ended(f"{mark}-", played, over)) as ended:  # where one fails, none behind it is played
+                for trial in ended:
+                    yield trial.result()
 
 
-def _ended(mark: str, trials: Sequence[Future[_T]], over: threading.Event) -> Iterator[Future[_T]]:
+def _ended(
+    mark: str, trials: Sequence[Future[_T]], over: threading.Event
+) -> Generator[Future[_T], None, None]:  # fmt: skip
     """Each as it ends; when the campaign is stopped, none goes on, nor launches anything more."""
     try:
         yield from as_completed(trials)
@@ -227,6 +240,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--fault", nargs="+", metavar="FAULT", choices=_FAULTS, default=_FAULTS,
                         help="(all)")  # fmt: skip
     parser.add_argument("--seed", type=int, default=1, help="of the moments, of the order of roles, of what is hit (1)")
+    parser.add_argument("--longer", type=int, default=1, metavar="TIMES",
+                        help="so many times the steps of each program, for a quick machine (1)")  # fmt: skip
     parser.add_argument("--timeout", type=float, default=10.0, help="of the launches that are hit, in seconds (10)")
     parser.add_argument("--jobs", type=int, default=1, help="trials at a time (1); more only where cores are free")
     parser.add_argument("--forked", action="store_true",
@@ -242,7 +257,9 @@ def _options() -> argparse.Namespace:
 
 def _played(options: argparse.Namespace) -> list[Trial]:
     """Play what the log has not; what there is when it is stopped is printed and written too."""
-    ground = BETWEEN if options.machines else LAUNCHED
+    ground = BETWEEN if options.machines else replace(
+        LAUNCHED, cases=[case.longer(options.longer) for case in LAUNCHED.cases]
+    )  # fmt: skip
     cases = [case for case in ground.cases if {case.name, case.system} & {*(options.system or ground.names)}]
     found = logged(options.log)
     had = {(trial.system, trial.mode, trial.fault, trial.number, trial.seed) for trial in found}
@@ -287,8 +304,11 @@ def main() -> None:
     options = _options()
     for how in _STOPS:  # a launch takes over what its shell ignores
         signal.signal(how, _stop)
+    for how in {*ENDS} - {*_STOPS}:
+        if signal.getsignal(how) is signal.SIG_IGN:  # by nohup or a shell, for the campaign: what it launches hears it
+            signal.signal(how, lambda *_: None)
     try:
-        for name, least in (("trials", 1), ("jobs", 1), ("timeout", 1)):
+        for name, least in (("trials", 1), ("jobs", 1), ("longer", 1), ("timeout", 1)):
             if (given := getattr(options, name)) < least:
                 raise ConfigError(f"--{name} is at least {least}, not {given:g}")
         for path in (options.json, options.log, options.table):  # before the trials: they may take hours

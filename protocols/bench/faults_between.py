@@ -6,11 +6,10 @@ that can be cut.
 
 from __future__ import annotations
 
-import contextlib
 import datetime as dt
 import json
-import random
 import shutil
+import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,10 +20,9 @@ from typing import Any
 import numpy as np
 
 from bandits.environments import synthetic_linear
-from mpc.errors import ConfigError
 from mpc.net.certificates import CERTIFICATE_FILE, KEY_FILE, Certificate, make
 from mpc.net.cutting import Wire
-from mpc.net.tls import listen_on
+from mpc.net.ports import free_port
 from offline import deal
 
 from ..ppcb.command import PPCB
@@ -36,11 +34,12 @@ from . import faults_world
 from .faults_loaded import Loaded
 from .faults_processes import Launched, end_all, processes
 
-_ARMS, _DIM, _STEPS, _EVERY, _SEED = 3, 6, 40, 6, 5
+_ARMS, _DIM, _STEPS, _SEED = 3, 6, 40, 5
 _SITTINGS = 3  # material lasts for so many runs: what a disturbed one has spent is not used again
 _NEAR = 2.0**-10  # two scores that are closer may fall either way
-_PORTS = (21_000, 32_000)  # below those that the kernel gives to callers
-_HOST = "127.0.0.1"
+HOST = "127.0.0.1"
+RESULTS = "runs/faults"
+"""Where a role keeps what it made, seen from its file."""
 _WORLD = {"puller": ("tell",), "payer": ("hear",)}
 
 
@@ -52,6 +51,7 @@ class Session:
     dealer: bool
     system: str = "ppcb"
     keeps: bool = True
+    every: int = 6
 
     @property
     def mode(self) -> str:
@@ -65,8 +65,9 @@ class Session:
 
     @property
     def options(self) -> dict[str, Any]:
-        """Of the program.  Without exploration an arm follows from those before, whatever the coins."""
-        return {"steps": _STEPS, "arms": _ARMS, "dim": _DIM, "eps": 0.2 if self.dealer else 0.0}
+        """Of the program.  Without exploration, and draws among close scores, an arm follows from those before."""
+        exact = {} if self.dealer else {"tie_bits": 0}
+        return {"steps": _STEPS, "arms": _ARMS, "dim": _DIM, "eps": 0.2 if self.dealer else 0.0, **exact}
 
     @property
     def apart(self) -> Apart:
@@ -86,46 +87,64 @@ class Session:
         apart, names = self.apart, self.apart.names
         return [(name, names[to]) for node, name in enumerate(names) for to in links_of(node, apart)[0]]
 
-    def deal(self, folder: Path) -> None:
-        """Folders of all roles, which each trial has a copy of; ports are left open."""
+    def homes(self, folder: Path) -> dict[str, Path]:
+        """A folder for each role, with keys and a file whose ports and times are left open."""
         apart, now = self.apart, dt.datetime.now(dt.timezone.utc)
-        assert isinstance(apart, OnShares)
-        episode = synthetic_linear(_ARMS, _DIM, seed=_SEED).episode(_STEPS, _SEED)
-        homes = {role: home_of(folder / "roles", role) for role in apart.names}
+        homes = {role: home_of(folder, role) for role in apart.names}
         for home in homes.values():
             home.mkdir(parents=True)
-            shutil.copy(faults_world.__file__, home / "the_world.py")
         known = {role: make(home / "keys", role, now) for role, home in homes.items()}
-        for party, block in enumerate(np.split(episode.contexts, self.parties, axis=1)):
-            np.save(homes[apart.names[party]] / "features.npy", block)
         for role, home in homes.items():
             (home / "role.toml").write_text(self._file(apart, role, known))
+        return homes
+
+    def material_to(self, homes: Mapping[str, Path], steps: int) -> None:
+        """Each party's, where it is dealt beforehand."""
+        apart = self.apart
+        if isinstance(apart, OnShares) and not self.dealer:
+            with tempfile.TemporaryDirectory() as folder:
+                deal(apart.rehearsed.plan, steps, Path(folder) / "material", session="faults")
+                for party in range(self.parties):
+                    store = homes[apart.names[party]] / "material" / "store"
+                    shutil.move(Path(folder) / "material" / f"party-{party}", store)
+
+    def deal(self, folder: Path) -> None:
+        """Folders of all roles, which each trial has a copy of."""
+        apart, homes = self.apart, self.homes(folder / "roles")
+        assert isinstance(apart, OnShares)
+        episode = synthetic_linear(_ARMS, _DIM, seed=_SEED).episode(_STEPS, _SEED)
+        for home in homes.values():
+            shutil.copy(faults_world.__file__, home / "the_world.py")
+        for party, block in enumerate(np.split(episode.contexts, self.parties, axis=1)):
+            np.save(homes[apart.names[party]] / "features.npy", block)
         (folder / "roles" / "world").mkdir()
         np.save(folder / "roles" / "world" / "outcomes.npy", episode.outcomes)
         np.save(folder / "contexts.npy", episode.contexts)
-        if not self.dealer:
-            deal(apart.rehearsed.plan, _SITTINGS * apart.program.draws(), folder / "material", session="faults")
-            for party in range(self.parties):
-                shutil.move(folder / "material" / f"party-{party}", homes[apart.names[party]] / "material" / "store")
+        self.material_to(homes, _SITTINGS * apart.program.draws())
 
     def _file(self, apart: Apart, role: str, known: Mapping[str, Certificate]) -> str:
         node, names = apart.names.index(role), apart.names
         calls, called = links_of(node, apart)
         lines = [f'role = "{role}"', 'session = "faults"', f'program = "{self.system}"', f"parties = {self.parties}"]
-        lines += ["[options]", *(f"{name} = {value}" for name, value in self.options.items())]
+        lines += ["[options]", *(f"{name} = {json.dumps(value)}" for name, value in self.options.items())]
         lines += ["[own]", f'key = "keys/{KEY_FILE}"', f'certificate = "keys/{CERTIFICATE_FILE}"']
-        lines += [f'listen = "{_HOST}:@{node}@"'] if called else []
-        lines += ["[data]", 'file = "features.npy"'] if node < self.parties else []
+        lines += [f'listen = "{HOST}:@{node}@"'] if called else []
+        lines += self.own(role)
         lines += ["[material]", f'from = "{self.material}"']
         lines += ['store = "material/store"', 'session = "faults"'] if node < self.parties and not self.dealer else []
-        lines += ["[output]", 'folder = "runs/faults"', f"checkpoint_every = {_EVERY}", "[timeouts]", "@timeouts@"]
-        lines += ["[world]", *(f'{way} = "the_world:{way}"' for way in _WORLD.get(role, ()))]
+        lines += ["[output]", f'folder = "{RESULTS}"', f"checkpoint_every = {self.every}", "[timeouts]", "@timeouts@"]
         for other in sorted({*calls, *called}):
             at = home_of(Path("../"), names[other]) / "keys" / CERTIFICATE_FILE
             lines += [f'[peers."{names[other]}"]', f'certificate = "{at}"']
             lines += [f'fingerprint = "{known[names[other]].spoken}"']
-            lines += [f'address = "{_HOST}:@{other}@"'] if other in calls else []
+            lines += [f'address = "{HOST}:@{other}@"'] if other in calls else []
         return "\n".join(lines) + "\n"
+
+    def own(self, role: str) -> list[str]:
+        """Lines of a role's file on what it brings, and what it has to do with the world."""
+        if role in self.apart.names[: self.parties]:
+            return ["[data]", 'file = "features.npy"']
+        return ["[world]", *(f'{way} = "the_world:{way}"' for way in _WORLD.get(role, ()))]
 
     def judge(self, folder: Path, arms: Sequence[int], heard: Mapping[int, float], beside: Sequence[int]) -> str:
         """What is wrong with the arms that were pulled; "" if nothing is.  beside: those of an undisturbed run."""
@@ -172,17 +191,14 @@ class Playing:
     def __post_init__(self) -> None:
         shutil.copytree(self.scratch / "roles", self.home, dirs_exist_ok=True)
         self.names = self.session.apart.names
-        ports = {node: _free_port() for node in range(self.session.parties)}
-        if self.wired is not None:
-            self.wire = Wire((_HOST, ports[self.names.index(self.wired[1])]))
-        times = "\n".join(f"{name} = {seconds:g}" for name, seconds in self.times.items())
+        ports = {str(node): free_port() for node in range(self.session.parties)}
         for role in self.names:
-            file = self.home_of(role) / "role.toml"
-            text = file.read_text().replace("@timeouts@", times)
-            for node, port in ports.items():
-                to = self.wire.address[1] if self.wire and self.wired == (role, self.names[node]) else port
-                text = text.replace(f"@{node}@", str(to))
-            file.write_text(text)
+            own = dict(ports)
+            if self.wired is not None and role == self.wired[0]:
+                to = str(self.names.index(self.wired[1]))
+                self.wire = Wire((HOST, ports[to]))
+                own[to] = self.wire.address[1]
+            filled(self.home_of(role) / "role.toml", own, self.times)
 
     def __enter__(self) -> Playing:
         return self
@@ -218,7 +234,7 @@ class Playing:
 
     def is_over(self, role: str) -> bool:
         """Whether it has come to the end of the run."""
-        return (self.home_of(role) / "runs" / "faults" / "result.json").exists()
+        return (self.home_of(role) / RESULTS / "result.json").exists()
 
     @property
     def decided(self) -> int:
@@ -226,10 +242,11 @@ class Playing:
         return len({decision for decision, _ in faults_world.lines(self.home / "world" / "told")})
 
     def learned(self) -> list[int]:
-        """The arms that the puller has at the end."""
-        file = self.home_of("puller") / "runs" / "faults" / "result.json"
+        """The arms that the puller has at the end; of one that found the others gone, those that it told."""
+        file = self.home_of("puller") / RESULTS / "result.json"
         if not file.exists():
-            return []
+            told = dict(faults_world.lines(self.home / "world" / "told"))
+            return [int(told[decision].split()[0]) for decision in sorted(told)]
         return [int(arm) for (arm,) in json.loads(file.read_text())["learned"]]
 
     def heard(self) -> dict[int, float]:
@@ -256,10 +273,12 @@ class Playing:
         return len(keys) - len(set(keys))
 
 
-def _free_port() -> int:
-    while True:
-        with contextlib.suppress(ConfigError), listen_on(_HOST, random.randrange(*_PORTS)) as free:
-            return int(free.getsockname()[1])
+def filled(file: Path, ports: Mapping[str, int], times: Mapping[str, float]) -> None:
+    """Write ports and times into a role's file, where they were left open."""
+    text = file.read_text().replace("@timeouts@", "\n".join(f"{name} = {each:g}" for name, each in times.items()))
+    for name, port in ports.items():
+        text = text.replace(f"@{name}@", str(port))
+    file.write_text(text)
 
 
 SESSIONS = (Session(2, True), Session(3, True), Session(2, False))

@@ -33,7 +33,7 @@ from .faults_trial import GOLDEN, Trial, claimed_twice
 _MEETING = 0.2  # of the moments lie before the first decision
 _BACK = (0.3, 3.0)  # seconds until who was hit is started again
 _PATIENT = {"start": 60.0, "round": 30.0, "back": 60.0, "link": 20.0}
-_SHORT = {"start": 60.0, "round": 6.0, "back": 3.0, "link": 2.0}  # where who was lost does not come back
+_SHORT = {"start": 25.0, "round": 6.0, "back": 3.0, "link": 2.0}  # where who was lost does not come back
 _LIMIT = 150.0  # seconds until all have ended
 _SHORT_LIMIT = 60.0
 _LONGEST = 300.0  # seconds that an undisturbed run may take
@@ -42,6 +42,8 @@ _CUT = 2.0
 _LATE = 0.05  # seconds after a decision in which harm is done
 _SAID = 3000
 _LOOK = 0.005
+_ENDED = "all others had ended"
+_OVER = "this run is over"  # says a role that was started again when the others had ended
 
 
 class Hits(Enum):
@@ -215,7 +217,11 @@ class _Scene:
         if left:
             return
         if fault.ends is Ends.TOGETHER and not all(map(playing.is_over, names)):
-            self._go_on()
+            others = [name for name in names if name not in hit]
+            if others and all(map(playing.is_over, others)):  # they had all that they wanted of who was hit
+                trial.harmed, trial.resumed = False, _ENDED
+            else:
+                self._go_on()
         self._judge_result()
         if self.trial.wrong:
             trial.said = "\n".join(
@@ -282,12 +288,14 @@ class _Scene:
             if not playing.ended_within(0.0, role) and all(
                 playing.is_over(name) for name in playing.names if name != role
             ):
-                self.trial.harmed, self.trial.resumed = False, "all others had ended"
+                self.trial.harmed, self.trial.resumed = False, _ENDED
                 return []
             since = time.monotonic()
             playing.start(role, resume=True)
             left = playing.ended_within(_LIMIT)
             self.trial.back, self.trial.resumed = round(time.monotonic() - since, 2), "alone"
+            if any(_OVER in line for _, _, line in playing.log(playing.now[role])):
+                self.trial.harmed, self.trial.resumed = False, _ENDED
             return left
         left = playing.ended_within(_LIMIT)
         self.trial.resumed = "by itself"
@@ -315,6 +323,10 @@ class _Scene:
             if any(level == "none" for level, _ in tail):
                 trial.wrong.append(f"{role} says {tail}")
             if launched.code in (0, -signal.SIGKILL) or (fault.code == 130 and launched.code == 130):
+                continue
+            if fault.code == 130 and launched.code == -signal.SIGINT and playing.is_over(role):  # all had been said
+                continue
+            if (trial.role, trial.resumed) == (role, _ENDED) and launched.code == 2:
                 continue
             if fault.ends is not Ends.TOGETHER or launched.code != 2 or not tail or tail[-1][0] != "error":
                 trial.wrong.append(f"{role} ended with {launched.code}: {tail[-1:]}")
@@ -369,16 +381,25 @@ def _plain(line: str, names: Sequence[str]) -> str:
 
 
 def seen(trials: Sequence[Seen]) -> str:
-    """What the others saw, and in how many seconds, as a table in Markdown."""
-    rows: dict[tuple[str, str], list[Seen]] = {}
-    for trial in trials:
-        if trial.seen and not trial.skipped:
-            rows.setdefault((trial.mode, trial.fault), []).append(trial)
-    lines = ["| session | fault | seen by the last of the others after (s): median, longest | what it says first |"]
-    lines += ["| --- | --- | --- | --- |"]
-    for (mode, fault), group in rows.items():
-        last = [max(trial.seen.values()) for trial in group]
-        said = Counter(line for trial in group for line in trial.first.values())
-        most = "; ".join(f"{count} x {line[:110]}" for line, count in said.most_common(2))
-        lines.append(f"| {mode} | {fault} | {statistics.median(last):.1f}, {max(last):.1f} | {most} |")
+    """What the others saw, and in how many seconds, as a table in Markdown: of all sessions together, then of each."""
+    played = [trial for trial in trials if not trial.skipped]
+    modes = list(dict.fromkeys(trial.mode for trial in played))
+    lines = [
+        "| session | fault | trials | what was hit | seen by the last after (s): median, longest | "
+        "what the others say first |",
+        "| --- | --- | ---: | --- | --- | --- |",
+    ]
+    for mode in ["all", *modes] if len(modes) > 1 else modes:
+        for fault in (each.name for each in FAULTS):
+            group = [trial for trial in played if trial.fault == fault and mode in ("all", trial.mode)]
+            lines += [f"| {mode} | {fault} | {_seen(group)} |"] if group else []
     return "\n".join(lines)
+
+
+def _seen(group: Sequence[Seen]) -> str:
+    last = [max(trial.seen.values()) for trial in group if trial.seen]
+    said = Counter(line for trial in group for line in trial.first.values())
+    most = "; ".join(f"{count} x {line[:110]}" for line, count in said.most_common(2))
+    hit = ", ".join(f"{count} {role}" for role, count in sorted(Counter(trial.role for trial in group).items()))
+    seconds = f"{statistics.median(last):.1f}, {max(last):.1f}" if last else "-"
+    return " | ".join([str(len(group)), hit, seconds, most.replace("|", "/")])

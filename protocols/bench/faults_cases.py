@@ -6,10 +6,11 @@ Knows command lines and documents (JSON, steps.npz); nothing of the code behind 
 from __future__ import annotations
 
 import math
+import re
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ _MEANS = (0.35, 0.65)
 _OWNERS = tuple(f"owner {arm}" for arm in range(len(_MEANS)))
 _NEAR = 2.0**-10
 """Two scores of the contextual bandit closer than this may fall either way: its table's reciprocal is off by 1e-5."""
+_LENGTHS = re.compile(r"(--(?:steps|budget|items|checkpoint-every)) (\d+)")
 _SITTINGS = 4
 """Material lasts for so many runs: what a disturbed one has spent is not used again."""
 
@@ -65,6 +67,13 @@ class Case:
         """As it stands in reports."""
         return f"{self.system} {self.mode}"
 
+    def longer(self, times: int) -> Case:
+        """The same with so many times its steps, and as many between two checkpoints."""
+        if times == 1:
+            return self
+        plan = self.plan and (_scaled(self.plan[0], times), self.plan[1] * times)
+        return replace(self, command=_scaled(self.command, times), plan=plan)
+
     def words(self, home: Path, material: Path, timeout: float, *more: str) -> list[str]:
         """The command line of a run whose results are in home/out."""
         given = f"{self.command} --seed 1 --json".split()
@@ -85,6 +94,10 @@ class Case:
         for line in ([*words.split(), "-o", plan],
                      ["deal", plan, "--steps", str(_SITTINGS * steps), "--out", str(folder / "material")]):  # fmt: skip
             subprocess.run([sys.executable, "-m", "protocols", "offline", *line], stdout=subprocess.DEVNULL, check=True)
+
+
+def _scaled(words: str, times: int) -> str:
+    return _LENGTHS.sub(lambda found: f"{found[1]} {int(found[2]) * times}", words)
 
 
 def _beside_twin(run: Result, undisturbed: Result) -> str:

@@ -21,7 +21,7 @@ from .faults_processes import Launched, Process
 
 _PAUSE = (0.1, 1.0)  # seconds between two signals to a launcher
 FROZEN = 5.0  # seconds, where a role is frozen and goes on
-_DISK = "24m"
+_DISK = 24 << 20  # bytes, beside what lies there from the start
 
 
 class Hits(Enum):
@@ -109,10 +109,11 @@ def put(file: Path, raw: bytes) -> None:
 
 
 @contextlib.contextmanager
-def disk_of_its_own(folder: Path) -> Iterator[None]:
-    """A small disk, mounted there until the block is left."""
+def disk_of_its_own(folder: Path, beside: Path | None = None) -> Iterator[None]:
+    """A small disk, with room for a copy of `beside`, mounted there until the block is left."""
     folder.mkdir(parents=True, exist_ok=True)
-    _mount("-t", "tmpfs", "-o", f"size={_DISK}", "tmpfs", folder)
+    copied = 0 if beside is None else 2 * sum(file.stat().st_size for file in beside.rglob("*"))
+    _mount("-t", "tmpfs", "-o", f"size={_DISK + copied}", "tmpfs", folder)
     try:
         yield
     finally:

@@ -22,7 +22,7 @@ import numpy as np
 
 from mpc import nursery_process
 from mpc.extras import installed
-from mpc.nursery import Forked, Nursery
+from mpc.nursery import ONE_THREAD, Forked, Nursery
 
 REGISTER = "FAULTS_REGISTER"
 MARK, PLACE = "FAULTS_MARK", "MASKED_PLACE"
@@ -30,7 +30,6 @@ TELLER = "protocols.bench.faults_told"
 _ROOMS = ("mpc", "offline", "bandits", "protocols")
 _NOT_LOADED = ("protocols.figures", "protocols.bench", "mpc.net.gloo", "bandits.data")  # torch and scikit-learn
 _PATIENCE = 600.0  # seconds to load everything, on a busy machine
-_ONE_THREAD = {"OMP_NUM_THREADS": "1"}
 
 
 class Loaded:
@@ -38,7 +37,7 @@ class Loaded:
 
     def __init__(self, register: Path) -> None:
         os.environ[REGISTER] = str(register)
-        self._nursery = Nursery.new({**os.environ, **_ONE_THREAD}, "protocols.bench.faults_loaded")
+        self._nursery = Nursery.new({**os.environ, **ONE_THREAD}, "protocols.bench.faults_loaded")
         self._nursery.patience = _PATIENCE
 
     def launch(
@@ -46,7 +45,7 @@ class Loaded:
     ) -> Forked:
         """A launcher, or a role between machines, that was forked off it.  by, words: the module, and its words."""
         with open(os.devnull, "rb") as nothing:
-            streams, own = {0: nothing.fileno(), 1: stdout, 2: stderr}, {**environment, **_ONE_THREAD}
+            streams, own = {0: nothing.fileno(), 1: stdout, 2: stderr}, {**environment, **ONE_THREAD}
             return self._nursery.forked([by], words, own, streams, launches=by == TELLER)
 
     def close(self) -> None:

@@ -1,7 +1,8 @@
 """A role between machines in the fault campaign: `python -m protocols.bench.faults_role FILE COMMAND...`.
 
-It is `masked COMMAND`, but that a dealer has the same coins in each run, so that all runs have the same arms; and FILE
-gets a digest of each key under which it drew masks, so that one that was used twice is found.
+It is `masked COMMAND`, but that a dealer has the same coins in each run, so that all runs have the same arms; FILE
+gets a digest of each key under which it drew masks, so that one that was used twice is found; and links keep little, so
+that a dealer is some decisions ahead, as in a long run, and not at its end before the first.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from mpc.net import mesh
 from offline import TrustedDealer
 from protocols.run import member_process
 
 _COINS = bytes(range(32))
+_TELL, _KEPT = 1 << 12, 1 << 14  # bytes of a link; a decision draws 11 kB
 
 
 def main() -> None:
@@ -31,7 +34,12 @@ def main() -> None:
         with file.open("a") as keys:
             keys.writelines(hashlib.sha256(key).hexdigest() + "\n" for key in dealer.keys)
 
-    with mock.patch.object(member_process, "_drawn", drawn), mock.patch.object(TrustedDealer, "__init__", dealt):
+    little = mock.patch.multiple(mesh, _TELL=_TELL, _KEPT=_KEPT)
+    with (
+        mock.patch.object(member_process, "_drawn", drawn),
+        mock.patch.object(TrustedDealer, "__init__", dealt),
+        little,
+    ):
         sys.argv = ["masked", *sys.argv[2:]]
         runpy.run_module("protocols", run_name="__main__", alter_sys=True)
 

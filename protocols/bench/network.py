@@ -12,7 +12,7 @@ import datetime as dt
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -130,24 +130,30 @@ def _set_up(
             keep = Keep(home / "keep", every=repeats.steps)
             prepare(program, Processes(material=home / "material"), keep, home)
         addresses = tuple(f"127.0.0.{node + 1}" if line is None else line.address(node) for node in range(nodes))
-        plan = Plan(
-            folder, ways, addresses, _ports(ways), "lo" if line is None else DEVICE, repeats.exchanges,
-            repeats.silent, ways,
-        )  # fmt: skip
-        command = [sys.executable, "-m", "protocols.bench.network_party", str(plan.save())]
-        command = command if line is None else line.inside(command)
+        device = "lo" if line is None else DEVICE
+        apart = (
+            Plan(folder, ways, addresses, _ports(ways), device, repeats.exchanges, repeats.silent),
+            Plan(folder, ways, addresses, _ports(ways), device, steps=ways),
+        )
         os.sync()  # or the kernel writes the material back while the parties are timed
-        said: dict[str, str] = {}
-        launch(
-            command, parties, clients=dict.fromkeys(roles, command), output=said.__setitem__, limit=_LIMIT,
-            timeout=_LIMIT,
-        )  # fmt: skip
-    told = [json.loads(said[f"party {party}"]) for party in range(parties)]
-    results.exchanges.extend(_exchanges(told, plan, parties, distance))
-    results.steps.extend(_steps(told, ways, parties, distance))
+        exchanged = _launched(apart[0], parties, (), line)
+        played = _launched(apart[1], parties, roles, line)
+    results.exchanges.extend(_exchanges(exchanged, apart[0], parties, distance))
+    results.steps.extend(_steps(played, ways, parties, distance))
     if peers:
         found = peer.measure_bandit(parties, ARMS, DIM, repeats.peer, fastest=False, line=line)
         results.peers.extend({**row, "delay": distance.delay} for row in found if row["microseconds"] is not None)
+
+
+def _launched(plan: Plan, parties: int, roles: Sequence[str], line: Line | None) -> list[dict[str, Any]]:
+    """What each party measured, over connections of its own: what went over one before tells TCP how to send on it."""
+    command = [sys.executable, "-m", "protocols.bench.network_party", str(plan.save())]
+    command = command if line is None else line.inside(command)
+    said: dict[str, str] = {}
+    launch(
+        command, parties, clients=dict.fromkeys(roles, command), output=said.__setitem__, limit=_LIMIT, timeout=_LIMIT
+    )  # fmt: skip
+    return [json.loads(said[f"party {party}"]) for party in range(parties)]
 
 
 def _ports(ways: tuple[str, ...]) -> dict[str, int]:

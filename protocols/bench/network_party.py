@@ -54,7 +54,7 @@ class Plan:
     addresses: tuple[str, ...]
     ports: dict[str, int]
     device: str
-    exchanges: tuple[tuple[int, int, int], ...]
+    exchanges: tuple[tuple[int, int, int], ...] = ()
     silent: tuple[tuple[int, int], ...] = ()
     steps: tuple[str, ...] = ()
 

@@ -1,4 +1,6 @@
-"""A pytest plugin: writes a line of JSON for each test, with its outcome and whether it started a process.
+"""A pytest plugin: writes a line of JSON for each test, with its outcome and whether it made a process or a socket.
+
+A process that is forked off a nursery is asked for by a socket.
 
 What a fixture starts counts for the test that first asks for it, and for the others of that test's file.
 """
@@ -12,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 SAID = "TESTS_SAID"
-_STARTS = ("subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.exec", "pty.spawn")
+_STARTS = ("subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.exec", "pty.spawn", "socket.__new__")
 
 
 class _Plugin:

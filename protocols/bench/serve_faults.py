@@ -10,6 +10,9 @@ starts again, and
   - no decision number is given twice, and every decision that was told and not paid can still be paid;
   - the ledger counts at least every arm that was told, and no fewer than before.
 
+With --machines it is a service of roles on machines of their own, each a process, of which one is killed, or all:
+{between}
+
 Prints a line for each trial that went wrong, and JSON at the end; exit code 1 if anything was wrong.
 """
 
@@ -22,7 +25,6 @@ import signal
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -30,33 +32,11 @@ from mpc.net.asking import Asking
 
 from ..run.exits import exit_codes, say
 from ..run.parser import whole
+from . import serve_faults_between as machines
 from .serve_process import OWNERS, Serving, serving
+from .serve_seen import Seen
 
 _CLIENTS = 4
-
-
-@dataclass
-class Seen:
-    """What clients know.  told: by decision, its arm.  paid: answered with 200.  sent: rewards that may be learned.
-
-    keyed: what was asked with a key, and the answer, None until there was one.
-    """
-
-    told: dict[int, Any] = field(default_factory=dict)
-    paid: set[int] = field(default_factory=set)
-    sent: set[int] = field(default_factory=set)
-    keyed: dict[str, tuple[str, Any, Any]] = field(default_factory=dict)
-    wrong: list[str] = field(default_factory=list)
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def decided(self, answer: Any) -> int:
-        """A decision was told for the first time."""
-        number = int(answer["decision_id"])
-        with self.lock:
-            if number in self.told:
-                self.wrong.append(f"number {number} was given twice")
-            self.told[number] = answer["arm"]
-        return number
 
 
 class Client:
@@ -182,15 +162,25 @@ def campaign(kills: int, seed: int, say: Callable[[str], None]) -> dict[str, Any
 
 def main() -> None:
     """Kill, judge, print."""
+    _, _, between = (machines.__doc__ or "").partition("\n\n")
+    about = (__doc__ or "").replace("{between}", between.strip())
     parser = argparse.ArgumentParser(
-        prog="scripts/serve_faults", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="scripts/serve_faults", description=about, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--kills", type=whole, default=50, help="how often it is killed (50)")
     parser.add_argument("--seed", type=whole, default=1, help="of moments and of what is asked (1)")
     parser.add_argument("--json", type=Path, help="write the document to this file as well")
+    parser.add_argument("--machines", type=whole, metavar="N", help="roles of a service of N owners between machines")
+    parser.add_argument("--material", action="store_true", help="with --machines: dealt before, in place of a dealer")
+    parser.add_argument("--refresh", type=whole, metavar="N", help="with --machines: refresh after N full turns")
     options = parser.parse_args()
     with exit_codes():
-        found = campaign(options.kills, options.seed, say)
+        if options.machines:
+            found = machines.campaign(
+                options.kills, options.seed, options.machines, say, dealer=not options.material, refresh=options.refresh
+            )
+        else:
+            found = campaign(options.kills, options.seed, say)
         text = json.dumps(found, indent=1)
         print(text)
         if options.json is not None:

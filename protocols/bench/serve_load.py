@@ -6,7 +6,8 @@ answered, and "from due" counts from there, so a service that falls behind canno
 alone.
 
 Prints JSON: times in ms, decisions a second, and the processor's seconds: of the service, by what its one thread of the
-bandit did, and "http", the rest; and of this load generator, which runs beside it.
+bandit did, and "http", the rest; and of this load generator, which runs beside it.  "flush" is what the disk alone
+takes for a line, measured before: a decision waits for two.  TMPDIR says where the service's folder is made.
 
 examples:
   scripts/serve_load --rate 100 --seconds 300         100 decisions a second for five minutes
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import threading
 import time
@@ -119,8 +121,22 @@ class Load:
         return None
 
 
+def flushed(folder: Path, count: int = 300) -> list[float]:
+    """Seconds that a short line takes to be on the disk below this folder, again and again."""
+    took, path = list[float](), folder / "flushed"
+    with path.open("ab", buffering=0) as file:
+        for _ in range(count):
+            file.write(bytes(512))
+            start = time.perf_counter()
+            os.fdatasync(file.fileno())
+            took.append(time.perf_counter() - start)
+    path.unlink()
+    return took
+
+
 def measured(load: Load, service: Serving) -> dict[str, Any]:
     """A service's run under this load, as a document."""
+    flushes = flushed(service.folder.parent)
     before, own = service.cpu(), time.process_time()
     took = load.run(service)
     spent, own = service.cpu() - before, time.process_time() - own
@@ -131,6 +147,7 @@ def measured(load: Load, service: Serving) -> dict[str, Any]:
         "rate": load.rate, "batch": load.batch, "asked": load.count * load.batch, "seconds": took,
         "decisions": decisions, "rewards": rewards, "decisions_per_second": decisions / took,
         "refused": dict(load.refused), "predict_ms": _quantiles(load.predicts), "from_due_ms": _quantiles(load.dues),
+        "flush_ms": _quantiles(flushes),
         "contexts_and_rewards_per_batch": (decisions + rewards) / max(1.0, told["batches_total"]),
         "processor_seconds": {
             "service": spent, "load_generator": own, **thread, "http": spent - sum(thread.values()),

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import json
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from mpc.errors import ConfigError
 from mpc.files import write_new
-from mpc.net.certificates import CERTIFICATE_FILE, KEY_FILE, read
+from mpc.net import certificates
+from mpc.net.certificates import CERTIFICATE_FILE, KEY_FILE
 
 from ..run.apart import Apart, links_of
-from ..run.config import DEALER, ON_SHARES, STORE, load, tomllib
-from ..run.member_process import options_of, played_apart, prepared
+from ..run.config import DEALER, ON_SHARES, PLACE, STORE, Config, place_of, read, tomllib
+from ..run.exits import say
+from ..run.member_process import Prepared, no_mode, options_of, played_apart, prepared, unused
+from ..run.on_shares import OnShares
 from ..run.options import System
 from .keys import peer_file
 from .programs import names, systems
 
 _PORT = 7700
+_SERVE = "127.0.0.1:7780"
 
 
 def register(commands: Any, words: Sequence[str]) -> None:
@@ -59,20 +64,35 @@ def system_of(program: str) -> System:
     return systems([program])[0]
 
 
+def fitting(
+    config: Config, *, resume: bool = False, say: Callable[[str], None] = say, links: bool = False
+) -> Prepared:  # fmt: skip
+    """A role whose file was read: all that is wrong with that, and with what it names, is said at once."""
+    system, wrong = None, config.wrong
+    if config.knows("program"):
+        try:
+            system = system_of(config.program)
+        except ConfigError as error:
+            wrong = (*wrong, str(error))
+    return prepared(replace(config, wrong=wrong), system, resume=resume, say=say, links=links)
+
+
 def _check(options: Namespace) -> None:
-    config = load(options.config)
-    given = prepared(config, system_of(config.program))
+    config = read(options.config)
+    given = fitting(config)
     member = given.member
     calls = ", ".join(member.names[other] for other in member.called) or "nobody"
     called = ", ".join(member.names[other] for other in member.awaited) or "nobody"
     print(f"{options.config} fits: {config.role} of session {config.session!r}, {given.apart.purpose}")
     print(f"it calls {calls}, and is called by {called}; its own fingerprint is {member.certificate.spoken}")
+    for line in unused(given):
+        print(f"note: {line}")
 
 
 def _new(options: Namespace) -> None:
     system, given = system_of(options.program), dict(map(_named, options.set))
     if options.mode not in system.modes:
-        raise ConfigError(f"{options.program} has no mode {options.mode!r}: there is {', '.join(system.modes)}")
+        raise ConfigError(no_mode(options.program, options.mode, system))
     home = options.out.absolute().parent
     made = options_of(system, options.mode, options.parties, given, home)
     apart = played_apart(system, made, options.mode, options.material)
@@ -117,29 +137,35 @@ def _lines(options: Namespace, apart: Apart, given: dict[str, Any], home: Path) 
         f"parties = {options.parties}" if apart.parties else f'mode = "{options.mode}"',
         "",
         f"[options]  # of the program, as 'masked run {options.program} --help' has them; all roles must have the same",
-        *(f"{name} = {json.dumps(value)}" for name, value in given.items()),
+        *(f"{name} = {_quoted(value)}" for name, value in given.items()),
         "",
         "[own]",
         f'key = "keys/{KEY_FILE}"',
         f'certificate = "keys/{CERTIFICATE_FILE}"',
     ]
-    lines += [f'listen = "{options.listen}"'] if called else []
+    lines += [f"listen = {_quoted(_place('--listen', options.listen))}"] if called else []
     if brings.columns:
         lines += ["", f"[data]  # a row for each {brings.row}: a .csv, whose columns may be named, or an .npy"]
-        lines += [f'file = "{options.data}"', *([f'id = "{options.by}"'] if options.by else [])]
+        lines += [f"file = {_quoted(options.data)}", *([f"id = {_quoted(options.by)}"] if options.by else [])]
     if options.material == DEALER:
         lines += ["", "[material]", f'from = "{DEALER}"  # a role of this session; the same at all roles']
     elif computes:
         lines += ["", "[material]  # what was dealt for this party", f'store = "material/{role.replace(" ", "-")}"']
         lines += [f'session = "{_plain(options.session)}"  # the name it was dealt for']
-    lines += ["", "[output]", f'folder = "runs/{_plain(options.session)}"', "", "[timeouts]  # seconds"]
+    lines += ["", "[output]", f'folder = "runs/{_plain(options.session)}"']
+    if isinstance(apart, OnShares) and apart.program.served:
+        lines += ["checkpoint_every = 1  # each turn is kept before it is answered"]
+        if role != DEALER:
+            lines += ["", "[serve]  # for its owner's own programs, on this machine", f'listen = "{_SERVE}"']
+            lines += ['tokens = "tokens"  # made by masked serve --make-tokens']
+    lines += ["", "[timeouts]  # seconds"]
     lines += [
         "start = 600  # until all are there",
         "round = 60  # until one who is silent is lost; the same at all roles",
     ]
     for other in (names[peer] for peer in sorted({*calls, *called})):
         lines += ["", f'[peers."{other}"]', *_peer(options, other, home)]
-        lines += [f'address = "{places.get(other, f"<host>:{_PORT}")}"'] if names.index(other) in calls else []
+        lines += [f"address = {_quoted(places.get(other, f'<host>:{_PORT}'))}"] if names.index(other) in calls else []
     return lines
 
 
@@ -153,15 +179,30 @@ def _placed(word: str, names: Sequence[str]) -> tuple[str, str]:
     role = _role(said, names)
     if not sign or role not in names:
         raise ConfigError(f"--at takes ROLE=HOST:PORT, a role of {', '.join(names)}, not {word!r}")
-    return role, place
+    return role, _place(f"--at {said}", place)
+
+
+def _place(of: str, text: str) -> str:
+    """HOST:PORT, as it was given."""
+    if place_of(text) is None:
+        raise ConfigError(f"{of} takes {PLACE}, not {text!r}")
+    return text
+
+
+def _quoted(value: Any) -> str:
+    """As TOML has it."""
+    text = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if any("\ud800" <= letter <= "\udfff" for letter in text):
+        raise ConfigError(f"{value!r} is no text of Unicode: name it otherwise")
+    return text
 
 
 def _peer(options: Namespace, other: str, home: Path) -> list[str]:
     file = peer_file(options.peers, other)
-    spoken = read(file).spoken if file.exists() else "<what its owner reads out>"
+    spoken = certificates.read(file).spoken if file.exists() else "<what its owner reads out>"
     place = file.absolute()
     shown = place.relative_to(home) if place.is_relative_to(home) else place
-    return [f'certificate = "{shown}"', f'fingerprint = "{spoken}"']
+    return [f"certificate = {_quoted(str(shown))}", f'fingerprint = "{spoken}"']
 
 
 def _plain(text: str) -> str:

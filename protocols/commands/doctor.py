@@ -9,11 +9,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ..run.config import load
-from ..run.diagnosis import FAIL, Finding, diagnosed
-from ..run.member_process import prepared
-from .config import system_of
+from mpc.errors import ConfigError
 
+from ..run.config import read
+from ..run.diagnosis import FAIL, Finding, diagnosed
+from .config import fitting
+
+_LONGEST = 1e7  # seconds
 _ABOUT = """Meet the other roles, each of which runs this command at the same time, and measure every link.
 
 Says of each link whether it will do, and what to do where it will not; and how long a decision will take.
@@ -34,10 +36,12 @@ def register(commands: Any, _: Sequence[str]) -> None:
 
 
 def _diagnose(options: Namespace) -> None:
-    config = load(options.config)
-    found, prediction = diagnosed(
-        prepared(config, system_of(config.program), links=True), wait=options.wait, idle=options.idle
-    )  # fmt: skip
+    if not 0.0 < options.wait < _LONGEST:
+        raise ConfigError(f"--wait takes a positive number of seconds, not {options.wait:g}")
+    if not 0.0 <= options.idle < _LONGEST:
+        raise ConfigError(f"--idle takes a number of seconds, or 0 not to wait, not {options.idle:g}")
+    given = fitting(read(options.config), links=True)
+    found, prediction = diagnosed(given, wait=options.wait, idle=options.idle)
     if options.json:
         print(json.dumps({"findings": [asdict(each) for each in found], "prediction": prediction}, indent=1))
     else:

@@ -6,13 +6,14 @@ Knows columns of a file and words for people; `ppcb.library.log_evaluation` does
 from __future__ import annotations
 
 import argparse
+import csv
 import itertools
 import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mpc.errors import ConfigError
+from mpc.errors import ConfigError, RangeError
 from mpc.extras import extra
 from mpc.tables import plain
 
@@ -24,16 +25,20 @@ from .answer import add_json, answer
 
 if TYPE_CHECKING:
     from bandits.columns import NamedLog
+    from bandits.csv_table import Table
     from bandits.off_policy import Finding
 
     from ..ppcb.library.log_evaluation import LogEvaluation
 
-_COLUMNS = (("policy", "s"), ("by", "s"), ("estimate", "s"), ("95 % interval", "s"), ("rows", "s"), ("", "s"))
+_COLUMNS = (("by", "s"), ("estimate", "s"), ("95 % interval", "s"), ("rows", "s"), ("", "s"))
+_WIDTH = 60  # of the table, so that it stands in a narrow terminal
 _NAMES = {"average": "average", "replay": "replay", "ips": "IPS", "snips": "SNIPS", "dr": "DR"}
+_ROOM = "choose --ridge and --alpha nearer 1, or fewer --rows, or leave out rows of so small a propensity"
 _EXAMPLES = """examples:
   masked evaluate trial.csv --context age,bp,dose --action drug --reward cured --propensity p --owners 2,1
   masked evaluate shop.parquet --context age,visits --action offer --reward paid --in-the-clear
   masked evaluate run.csv --action arm --reward reward --greedy best --logged-eps 0.1
+  masked evaluate odd.csv --context '"age, years",bp' --action drug --reward cured --propensity p
 
 CSV (any delimiter, encoding, decimal comma, packed or not), Parquet (extra 'parquet'), JSON lines, or the .npz and .csv
 that bandits.logs writes. The policy learns from the first part of the log and is judged on the rest.
@@ -48,7 +53,10 @@ def register(commands: Any, _: Sequence[str]) -> None:
     )  # fmt: skip
     parser.add_argument("log", metavar="LOG", help="file with a row for each decision")
     columns = parser.add_argument_group("columns")
-    columns.add_argument("--context", type=_words, metavar="A,B,...", help="what was known (x0, x1, ...)")
+    columns.add_argument(
+        "--context", type=_words, metavar="A,B,...",
+        help="what was known (x0, x1, ...); a name with a comma in it is quoted, as in CSV: '\"age, years\",bp'",
+    )  # fmt: skip
     columns.add_argument("--action", default="arm", metavar="NAME", help="the arm that was pulled (arm)")
     columns.add_argument("--reward", default="reward", metavar="NAME", help="what it paid (reward)")
     chance = columns.add_mutually_exclusive_group()
@@ -102,6 +110,8 @@ def _run(options: argparse.Namespace) -> None:
             ridge=options.ridge, learn=options.learn, learning=options.logger == "learning",
             logged_eps=options.logged_eps, shares=shares, seed=options.seed, progress=watch,
         )  # fmt: skip
+    except RangeError as error:  # its cure is of a bandit, which has other options
+        raise RangeError(f"{str(error).partition(':')[0]}: {_ROOM}") from error
     except TableError as error:
         raise ConfigError(f"{options.log}: {error}".replace(f"{options.log}: {options.log}", options.log)) from error
     for each in progress:
@@ -113,6 +123,7 @@ def _run(options: argparse.Namespace) -> None:
 
 def _named(options: argparse.Namespace) -> NamedLog:
     from bandits.columns import NamedLog, log_of
+    from bandits.csv_table import listed
     from bandits.logs import read_log
     from bandits.tables import table_of
 
@@ -126,14 +137,32 @@ def _named(options: argparse.Namespace) -> NamedLog:
         table = table_of(options.log, most=options.rows)
     numbered = list(itertools.takewhile(table.columns.__contains__, (f"x{i}" for i in itertools.count())))
     if options.context is None and not numbered:
-        raise ConfigError(f"name the columns of the context with --context: {options.log} has {_shown(table.names)}")
+        raise ConfigError(f"name the columns of the context with --context: {options.log} has {listed(table.names)}")
     propensity = options.propensity
     if propensity is None and options.greedy is None and "propensity" in table.columns:
         propensity = "propensity"
+    context = options.context or numbered
+    _there(table, "--context", context)
+    _there(table, "--action", [options.action])
+    _there(table, "--reward", [options.reward])
+    _there(table, "--propensity" if options.greedy is None else "--greedy", [propensity or options.greedy])
     return log_of(
-        table, context=options.context or numbered, action=options.action, reward=options.reward,
-        propensity=propensity, greedy=None if options.greedy is None else (options.greedy, options.logged_eps),
-    )  # fmt: skip
+        table,
+        context=context,
+        action=options.action,
+        reward=options.reward,
+        propensity=propensity,
+        greedy=None if options.greedy is None else (options.greedy, options.logged_eps),
+    )
+
+
+def _there(table: Table, option: str, names: Sequence[str | None]) -> None:
+    """TableError with the option by which another column is named."""
+    from bandits.csv_table import TableError, listed
+
+    for name in names:
+        if name is not None and name not in table.columns:
+            raise TableError(f"it has no column {name!r}: it has {listed(table.names)}; name another with {option}")
 
 
 def _text(options: argparse.Namespace, found: LogEvaluation) -> list[str]:
@@ -148,24 +177,45 @@ def _text(options: argparse.Namespace, found: LogEvaluation) -> list[str]:
     lines += [f"note: {note}" for note in named.notes]
     marks: dict[str, str] = {}
     cells = [_cells(each, marks) for each in found.findings]
-    cells = [("" if at and row[0] == cells[at - 1][0] else row[0], *row[1:]) for at, row in enumerate(cells)]
-    lines += ["", *plain(_COLUMNS, cells), ""]
+    lines += ["", *_table(found.findings, cells), ""]
     lines += [f"{mark} {text}" for text, mark in marks.items()]
     lines += [f"warning: {doubt}" for doubt in found.doubts]
     if found.difference is not None:
-        lines += [f"on shares and in the clear differ by {found.difference:.1e} at most"]
+        lines += [f"on shares and in the clear differ by {found.difference:.2g} at most{_without(found.left_out)}"]
     return [*lines, "", *learned(found.ledger)] if found.ledger else lines[: -1 if not lines[-1] else None]
+
+
+def _table(findings: Sequence[Finding], cells: Sequence[Sequence[str]]) -> list[str]:
+    """A line for each policy, and one below for each estimator: no wider than a narrow terminal."""
+    head, *rows = plain(_COLUMNS, cells)
+    lines = [f"  {head}"]
+    for at, (finding, row) in enumerate(zip(findings, rows, strict=True)):
+        name = " ".join(finding.policy.split())
+        if not at or finding.policy != findings[at - 1].policy:
+            lines += [name if len(name) <= _WIDTH else f"{name[: _WIDTH - 3]}..."]
+        lines += [f"  {row}"]
+    return lines
+
+
+def _without(left_out: Sequence[str]) -> str:
+    names = " and ".join(_NAMES[name] for name in left_out)
+    return f", without {names}, which has no number" if names else ""
 
 
 def _cells(finding: Finding, marks: dict[str, str]) -> tuple[str, ...]:
     value, _, low, high = (_number(each) for each in finding.estimate)
     doubts = [marks.setdefault(doubt, f"[{len(marks) + 1}]") for doubt in finding.doubts]
     rows = "" if math.isnan(finding.rows) else f"{finding.rows:,.0f}"
-    return finding.policy, _NAMES[finding.estimator], value, f"{low} to {high}", rows, " ".join(doubts)
+    return _NAMES[finding.estimator], value, f"{low} to {high}", rows, "".join(doubts)
 
 
 def _number(value: float) -> str:
-    return "-" if math.isnan(value) else f"{value:.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
+    if math.isnan(value):
+        return "-"
+    if 1e4 <= abs(value) < 1e7:
+        return f"{value:,.0f}"
+    short = f"{value:.4g}"
+    return short if "e" not in short else f"{value:.3g}"
 
 
 def _document(options: argparse.Namespace, found: LogEvaluation) -> dict[str, Any]:
@@ -182,7 +232,8 @@ def _document(options: argparse.Namespace, found: LogEvaluation) -> dict[str, An
             }
             for each in found.findings
         ],
-        "shares_differ_by": found.difference, "ledger": ledger_json(found.ledger),
+        "shares_differ_by": found.difference, "shares_differ_without": list(found.left_out),
+        "ledger": ledger_json(found.ledger),
     }  # fmt: skip
 
 
@@ -197,7 +248,12 @@ def _draw(found: LogEvaluation, path: Path) -> None:
 
 
 def _words(text: str) -> list[str]:
-    return [word.strip() for word in text.split(",") if word.strip()]
+    """Names between commas; one that has a comma itself is quoted, as CSV has it."""
+    try:
+        (words,) = csv.reader([text], skipinitialspace=True, strict=True)
+    except (csv.Error, ValueError):
+        raise argparse.ArgumentTypeError(f"names between commas, such as '\"age, years\",bp', not {text!r}") from None
+    return [word.strip() for word in words if word.strip()]
 
 
 def _counts(text: str) -> list[int]:
@@ -205,7 +261,3 @@ def _counts(text: str) -> list[int]:
         return [int(word) for word in text.split(",")]
     except ValueError:
         raise argparse.ArgumentTypeError(f"numbers of columns, such as 2,1, not {text!r}") from None
-
-
-def _shown(names: Sequence[str]) -> str:
-    return ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")

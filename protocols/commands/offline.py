@@ -13,9 +13,10 @@ from mpc.errors import ConfigError
 from mpc.net.certificates import CERTIFICATE_FILE, KEY_FILE, Certificate, check_key, read
 from offline import Plan, deal, inspect
 from offline.sealed import seal, unseal
+from offline.store import Manifest
 
 from ..bench.measure import plan_case
-from ..run.options import add_problem, check_parties, planned
+from ..run.options import add_planned, check_parties, planned
 from ..run.plan_command import add_plan, table
 from ..run.progress import Progress
 from .operation import add_size, chosen, epilog, names
@@ -34,7 +35,7 @@ def register(commands: Any, words: Sequence[str]) -> None:
     programs = plan.add_subparsers(dest="program", metavar="PROGRAM", required=True)
     for system in systems(words[1:]):
         add_plan(
-            programs, system.name, partial(planned, system), add=partial(add_problem, system), summary=system.summary
+            programs, system.name, partial(planned, system), add=partial(add_planned, system), summary=system.summary
         )
     for name in names():
         add_plan(programs, name, partial(_planned, name), add=add_size)
@@ -104,13 +105,15 @@ def _seal(options: argparse.Namespace) -> None:
     print(
         f"{options.out}: {size:,} bytes for {to.name!r} ({to.spoken}); send it by any means, and delete {options.store}"
     )
-    print(f"it opens with this certificate: {options.own / CERTIFICATE_FILE} ({own.spoken})")
+    print(f"it opens once, with this certificate: {options.own / CERTIFICATE_FILE} ({own.spoken})")
+    print(f"tell {to.name!r} that it holds {_named(inspect(options.store).manifest)}")
 
 
 def _open(options: argparse.Namespace) -> None:
     own, key = _identity(options.own)
     unseal(options.file, own, key, read(options.dealer), options.out)
     print(f"{options.out}: name it as material.store in this party's file, and delete {options.file}")
+    print("ask the dealer which store it sealed: an older one may have been sent in its place")
     _inspect(argparse.Namespace(store=options.out))
 
 
@@ -120,12 +123,17 @@ def _identity(folder: Path) -> tuple[Certificate, Path]:
     return own, folder / KEY_FILE
 
 
+def _named(what: Manifest) -> str:
+    """For both ends to compare."""
+    return f"store {what.store[:8]} of party {what.party} of {what.parties}"
+
+
 def _inspect(options: argparse.Namespace) -> None:
     if parties := sorted(options.store.glob("party-*/manifest.json")):
         homes = ", ".join(path.parent.name for path in parties)
         raise ConfigError(f"{options.store} holds the stores of {homes}: inspect one, such as {parties[0].parent}")
     store = inspect(options.store, whole=True)
     what = store.manifest
-    print(f"store {what.store[:8]} of party {what.party} of {what.parties}, session {what.session!r}, {what.program}")
+    print(f"{_named(what)}, session {what.session!r}, {what.program}")
     print(f"{store.steps_left} of {what.steps} steps are left, in blocks of {what.block_steps}")
     print(table(store.plan))

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from argparse import ArgumentParser, ArgumentTypeError, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from mpc.errors import ConfigError
 from mpc.extras import extra
 
-from ..run.parser import whole
+from ..run.parser import count_or_names, whole
 
 _ABOUT = """A private contextual bandit as a service: owners send parts of contexts, the puller asks for an arm, and the
 payer says what it paid, when it is known.  --try has all parties in this process: to try it, and where one process may
@@ -24,6 +25,10 @@ _EXAMPLES = """examples:
   curl -H "Authorization: Bearer $(cat trial/tokens/watcher.token)" http://127.0.0.1:7780/ledger
 """
 _LISTEN = "127.0.0.1:7780"
+_OF_TRY = (
+    "folder", "listen", "tokens", "no_tokens", "arms", "owners", "policy", "eps", "alpha", "ridge", "bound",
+    "reward_range", "most_unpaid", "steps", "batch", "longest", "body",
+)  # fmt: skip
 
 
 def register(commands: Any, _: Sequence[str]) -> None:
@@ -44,7 +49,7 @@ def register(commands: Any, _: Sequence[str]) -> None:
     tokens.add_argument("--make-tokens", action="store_true", help="make those that are missing")
     tokens.add_argument("--no-tokens", action="store_true", help="whoever is on this machine may ask as any role")
     made = serve.add_argument_group("the bandit, when it is made")
-    made.add_argument("--arms", type=_arms, help="how many, or their names with commas between them")
+    made.add_argument("--arms", type=count_or_names, help="how many, or their names with commas between them")
     made.add_argument("--owners", type=_widths, metavar="D0,D1,...", help="features of each owner")
     made.add_argument("--policy", choices=("epsilon-greedy", "linucb", "thompson"), help="(epsilon-greedy)")
     made.add_argument("--eps", type=float, help="how often it explores (0.1)")
@@ -57,14 +62,17 @@ def register(commands: Any, _: Sequence[str]) -> None:
     serve._negative_number_matcher = re.compile(r"^-[\d.][-\d.,e+]*$")
     limits = serve.add_argument_group("limits")
     limits.add_argument("--batch", type=whole, default=64, metavar="N", help="contexts taken together (64)")
-    limits.add_argument("--longest", type=whole, default=4096, metavar="N", help="contexts that may wait (4,096)")
+    limits.add_argument(
+        "--longest", type=whole, default=4096, metavar="N", help="contexts and rewards that may wait (4,096)"
+    )
     limits.add_argument("--body", type=whole, default=1 << 20, metavar="BYTES", help="of a request (1,048,576)")
-    serve.set_defaults(run=_serve)
+    serve.set_defaults(run=partial(_serve, serve))
 
 
-def _serve(options: Namespace) -> None:
+def _serve(serve: ArgumentParser, options: Namespace) -> None:
     if options.alone == (options.config is not None):
         raise ConfigError("say --try, with all parties in this process, or --config FILE of a role between machines")
+    _check_said(serve, options)
     if options.config is not None:
         _beside(options)
     elif options.folder is None:
@@ -73,26 +81,36 @@ def _serve(options: Namespace) -> None:
         _alone(options)
 
 
+def _check_said(serve: ArgumentParser, options: Namespace) -> None:
+    """What is said in vain is not passed over."""
+    if options.alone and options.resume:
+        raise ConfigError("--resume is with --config: --try goes on with what is in its folder")
+    said = [name for name in _OF_TRY if getattr(options, name) != serve.get_default(name)]
+    if options.config is not None and said:
+        flag = said[0].replace("_", "-")
+        raise ConfigError(f"--{flag} is with --try: what a role between machines is, its file says, {options.config}")
+
+
 def _beside(options: Namespace) -> None:
     with extra("masked serve"):
         from ..ppcb.live.beside import asked_beside
-    from ..run.config import load
+    from ..run.config import read
     from ..run.log import Log
-    from ..run.member_process import prepared
-    from .config import system_of
+    from .config import fitting
     from .party import played
 
-    config = load(options.config)
+    config = read(options.config)
     log = Log(config.role, config.session, config.log)
     with log.ending():
-        given = prepared(config, system_of(config.program), resume=options.resume, say=log)
-        with asked_beside(given):
+        given = fitting(config, resume=options.resume, say=log)
+        with asked_beside(given, make=options.make_tokens):
             played(given, log)
 
 
 def _alone(options: Namespace) -> None:
     with extra("masked serve"):
-        from mpc.net.web import Web, check_exposed, serve
+        from mpc.net.web import Web, serve
+    from mpc.net.pages import check_exposed
     from mpc.net.requests import Limits
     from mpc.net.tokens import Tokens, make_tokens
 
@@ -105,7 +123,7 @@ def _alone(options: Namespace) -> None:
             raise ConfigError(f"--{name} is at least {least}, not {getattr(options, name)}")
     address, log = _address(options.listen), Log("all parties", options.folder.name)
     if options.no_tokens:
-        check_exposed(address[0], None)
+        check_exposed(address[0])
     wanted = Wanted(**{name: getattr(options, name) for name in Wanted.__dataclass_fields__})
     with log.ending(), opened(
         options.folder, wanted, most=options.batch, longest=options.longest, say=log
@@ -126,19 +144,11 @@ def _alone(options: Namespace) -> None:
 
 
 def _address(text: str) -> tuple[str, int]:
-    host, _, port = text.rpartition(":")
-    if not host or not port.isdecimal() or int(port) >= 1 << 16:
-        raise ConfigError(f"--listen is HOST:PORT, such as {_LISTEN}, not {text!r}")
-    return host.removeprefix("[").removesuffix("]"), int(port)
+    from ..run.config import place_of
 
-
-def _arms(text: str) -> int | list[str]:
-    words = [word.strip() for word in text.split(",")]
-    if len(words) == 1 and words[0].isdecimal():
-        return int(words[0])
-    if len(words) < 2 or not all(words):
-        raise ArgumentTypeError(f"how many arms, or their names with commas between them, not {text!r}")
-    return words
+    if (place := place_of(text, least=0)) is None:
+        raise ConfigError(f"--listen is HOST:PORT, such as {_LISTEN}, not {text[:80]!r}")
+    return place
 
 
 def _widths(text: str) -> list[int]:

@@ -21,21 +21,26 @@ from typing import Any
 
 import numpy as np
 
-from bandits.environments import Environment, synthetic_linear
+from bandits.environments import Episodic, synthetic_linear
 from mpc.errors import ConfigError
 from mpc.extras import extra, installed
 from mpc.files import write_whole
 
 from .loop import evaluate
-from .policies import POLICIES, make
+from .named import make, way
+from .problems import PROBLEMS
 
 _POINTS = 50  # rows of an experiment, equally spaced in steps
-COLUMNS = ("policy", "environment", "arms", "dim", "eps", "seed", "step", "average_reward", "regret")
+COLUMNS = ("policy", "environment", "arms", "dim", "eps", "seed", "how", "step", "average_reward", "regret")
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """One cell of a grid.  environment: "synthetic", "digits" or a file named .csv, as `masked run ppcb` has."""
+    """One cell of a grid.
+
+    environment: "synthetic", "digits" or a file named .csv, as `masked run ppcb` has; or what another system plays if
+    nothing is named, by that system's name.  how: the policy is played, as `How` has it; "" for its usual way.
+    """
 
     policy: str
     environment: str = "synthetic"
@@ -44,6 +49,7 @@ class Experiment:
     steps: int = 500
     eps: float = 0.1
     seed: int = 0
+    how: str = ""
 
     @property
     def key(self) -> str:
@@ -53,24 +59,24 @@ class Experiment:
     def rows(self) -> list[dict[str, Any]]:
         """Play it."""
         environment = _environment(self)
-        player = make(self.policy, environment, steps=self.steps, seed=self.seed, eps=self.eps)
+        player = make(self.policy, environment, steps=self.steps, seed=self.seed, eps=self.eps, how=self.how)
         found = evaluate(player, environment, steps=self.steps, seed=self.seed)
         average = found.rewards.cumsum() / np.arange(1, self.steps + 1)
         own = {"policy": self.policy, "environment": self.environment, "arms": self.arms, "dim": self.dim}
         return [
-            {**own, "eps": self.eps, "seed": self.seed, "step": at + 1, "average_reward": round(float(average[at]), 6),
-             "regret": round(float(found.regret[at]), 6)}
+            {**own, "eps": self.eps, "seed": self.seed, "how": way(self.policy, self.how).value, "step": at + 1,
+             "average_reward": round(float(average[at]), 6), "regret": round(float(found.regret[at]), 6)}
             for at in np.unique(np.linspace(0, self.steps - 1, _POINTS).round().astype(int)).tolist()
         ]  # fmt: skip
 
 
 def grid(
     policies: Iterable[str], *, environments: Iterable[str] = ("synthetic",), seeds: Iterable[int] = range(5),
-    arms: int = 4, dim: int = 8, steps: int = 500, eps: float = 0.1,
+    arms: int = 4, dim: int = 8, steps: int = 500, eps: float = 0.1, how: str = "",
 ) -> list[Experiment]:  # fmt: skip
     """Every policy on every environment with every seed."""
     return [
-        Experiment(policy, environment, arms, dim, steps, eps, seed)
+        Experiment(policy, environment, arms, dim, steps, eps, seed, how)
         for policy, environment, seed in itertools.product(policies, environments, seeds)
     ]
 
@@ -85,8 +91,7 @@ def experiments(
     """
     place = Path(folder) / "experiments"
     for one in wanted:
-        if one.policy not in POLICIES:
-            raise ConfigError(f"there is no policy {one.policy!r}: choose one of {', '.join(POLICIES)}")
+        way(one.policy, one.how)
         if min(one.steps, one.arms, one.dim) < 1:
             raise ConfigError(f"an experiment has at least 1 step, arm and dimension, not {one}")
     if not wanted:
@@ -144,7 +149,9 @@ def _keep(one: Experiment, place: Path) -> Path:
     return path
 
 
-def _environment(one: Experiment) -> Environment:
+def _environment(one: Experiment) -> Episodic:
+    if one.environment in PROBLEMS:
+        return PROBLEMS[one.environment](one.arms, one.dim)
     if one.environment == "synthetic":
         return synthetic_linear(one.arms, one.dim, seed=one.seed)
     from bandits.data import DataError, load

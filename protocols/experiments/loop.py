@@ -1,4 +1,4 @@
-"""Evaluate a policy on an environment: choose, be paid, learn.  Knows what a policy can be asked; no system."""
+"""Evaluate a policy on an environment: choose, be paid, learn; or have a system play it whole.  Knows no system."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from bandits.environments import Environment
+from bandits.environments import Episode, Episodic
 from mpc.errors import ConfigError
 
+from .named import make
 from .policies import Playable, playable
+from .whole import Whole
 
 
 @dataclass(frozen=True)
@@ -19,12 +21,14 @@ class Evaluated:
     """What a policy did.  arms, rewards: (steps,).  regret: (steps,), what the best arm pays more on average, summed.
 
     best: the same of always the best arm of each context, on average: what a step could be paid.
+    run: of a system that played it whole, its own result: what it cost, its ledger, its reference.
     """
 
     arms: np.ndarray = field(repr=False)
     rewards: np.ndarray = field(repr=False)
     regret: np.ndarray = field(repr=False)
     best: float
+    run: Any = field(default=None, repr=False)
 
     @property
     def average_reward(self) -> float:
@@ -37,19 +41,34 @@ class Evaluated:
 
 
 def evaluate(
-    policy: Any, environment: Environment, *, steps: int, seed: int = 0, batch: int = 1,
+    policy: Any, environment: Episodic, *, steps: int, seed: int = 0, batch: int = 1, how: str = "",
     progress: Callable[[int], object] | None = None,
 ) -> Evaluated:  # fmt: skip
     """Play so many steps of an episode of the environment, which the seed draws: alike for every policy.
 
-    policy: a `PrivateContextualBandit` with all its parties here, an `EncryptedLinearBandit`, a plaintext policy of
-    `bandits`, or whatever has `choose` and `paid` as a `Playable` has.  It goes on learning.
-    batch: contexts that are decided on, and learned from, together.  progress: told how many steps are done.
+    policy: a name of `POLICIES`; a `PrivateContextualBandit` with all its parties here, an `EncryptedLinearBandit`, a
+    plaintext policy of `bandits`, or whatever has `choose` and `paid` as a `Playable` has, which goes on learning.
+    batch: contexts that are decided on, and learned from, together.  how: of a name, as `How` has it; the usual way if
+    nothing is said.  progress: told how many steps are done.
     """
     if steps < 1 or batch < 1:
         raise ConfigError(f"at least 1 step is played in batches of at least 1, not {steps} in batches of {batch}")
-    player: Playable = playable(policy, environment.arms, seed)
-    episode = environment.episode(steps, seed)
+    if isinstance(policy, str):
+        policy = make(policy, environment, steps=steps, seed=seed, how=how)
+    elif how:
+        raise ConfigError(f"how={how!r} is of policies by name: leave it out, an object is played arm by arm")
+    episode, run = environment.episode(steps, seed), None
+    if isinstance(policy, Whole):
+        arms, run = policy.play(environment, steps, seed, batch, progress)
+    else:
+        arms = _arm_by_arm(playable(policy, environment.arms, seed), episode, batch, progress)
+    at, means = np.arange(steps), episode.means
+    best = means.max(axis=1)
+    return Evaluated(arms, episode.outcomes[at, arms], (best - means[at, arms]).cumsum(), float(best.mean()), run)
+
+
+def _arm_by_arm(player: Playable, episode: Episode, batch: int, progress: Callable[[int], object] | None) -> np.ndarray:
+    steps = len(episode)
     arms = np.empty(steps, np.int64)
     for start in range(0, steps, batch):
         rows = np.arange(start, min(start + batch, steps))
@@ -57,6 +76,4 @@ def evaluate(
         player.paid(episode.contexts[rows], arms[rows], episode.outcomes[rows, arms[rows]])
         if progress is not None:
             progress(int(rows[-1]) + 1)
-    at, means = np.arange(steps), episode.means
-    best = means.max(axis=1)
-    return Evaluated(arms, episode.outcomes[at, arms], (best - means[at, arms]).cumsum(), float(best.mean()))
+    return arms

@@ -1,30 +1,27 @@
-"""What can be played: each system's library object or policy behind one pair of calls.  Knows systems; no table.
+"""What pulls arm by arm: a system's library object, or a policy in the clear, behind one pair of calls.
 
     choose(contexts) -> arms          paid(contexts, arms, rewards)
 
-A name makes a policy for an environment, so that a grid of experiments is a list of words.
+Knows systems; no table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from bandits.environments import Environment
-from bandits.helba import HELBA, Batches, Constants
+from bandits.coins import Coins
+from bandits.helba import HELBA
 from bandits.linear import Choice, LinearBandit
-from bandits.linucb import LinUCB
-from bandits.samba import NAMES, SeededCoins, Seeds, by_name
+from bandits.oful import OFUL
 from bandits.samba import Policy as ArmsOnly
-from bandits.thompson import ThompsonSampling
+from bandits.samba import SeededCoins, Seeds
 from mpc.errors import ConfigError
 
-from ..helba.library import EncryptedLinearBandit
-from ..helba.settings import Settings
+from ..helba import EncryptedLinearBandit
 from ..ppcb import PrivateContextualBandit
+from .problems import features_of
 
 
 @runtime_checkable
@@ -94,16 +91,18 @@ class WithoutContexts:
 
 
 class OneRegression:
-    """HELBA, on shares or in the clear: one regression for all arms, where arm a has the context in block a."""
+    """HELBA, on shares or in the clear: one regression for all arms, by `features_of` a context."""
 
     def __init__(self, policy: HELBA | EncryptedLinearBandit, arms: int) -> None:
         self.policy, self._arms = policy, arms
+        own = policy.settings.constants if isinstance(policy, EncryptedLinearBandit) else policy.constants
+        self._dim = own.dim
 
     def choose(self, contexts: np.ndarray) -> np.ndarray:
         """Of one context: a step waits for its reward."""
         if len(contexts) != 1:
             raise ConfigError(f"HELBA is paid before it decides again: play it with batch=1, not {len(contexts)}")
-        features = np.kron(np.eye(self._arms), contexts)
+        features = features_of(contexts, self._arms, self._dim)[0]
         if isinstance(self.policy, HELBA):
             return np.array([self.policy.indices(features).argmax()])
         return np.array([self.policy.predict(features)])
@@ -111,9 +110,29 @@ class OneRegression:
     def paid(self, contexts: np.ndarray, arms: np.ndarray, rewards: np.ndarray) -> None:
         """Of that step."""
         if isinstance(self.policy, HELBA):
-            self.policy.learn(np.kron(np.eye(self._arms)[arms[0]], contexts[0]), float(rewards[0]))
+            self.policy.learn(features_of(contexts, self._arms, self._dim)[0, arms[0]], float(rewards[0]))
         else:
             self.policy.learn(float(rewards[0]))
+
+
+class FixedFeatures:
+    """LinUCB or SpectralUCB, which look at their arms and at no context.  coins: the first arm, and ties."""
+
+    def __init__(self, policy: OFUL, coins: Coins) -> None:
+        self.policy, self._coins = policy, coins
+
+    def choose(self, contexts: np.ndarray) -> np.ndarray:
+        """Of one step, which waits for its reward."""
+        if len(contexts) != 1:
+            raise ConfigError(f"LinUCB-DS is paid before it decides again: play it with batch=1, not {len(contexts)}")
+        done = self.policy.pulls
+        if done >= self._coins.budget:
+            raise ConfigError(f"all {done:,} steps that coins were drawn for are played: make a policy for more")
+        return np.array([self.policy.pull(self._coins.ties[done]) if done else self._coins.first])
+
+    def paid(self, contexts: np.ndarray, arms: np.ndarray, rewards: np.ndarray) -> None:
+        """Of that step."""
+        self.policy.update(int(arms[0]), float(rewards[0]))
 
 
 class Uniform:
@@ -146,51 +165,3 @@ def playable(policy: Any, arms: int, seed: int) -> Playable:
         f"{type(policy).__name__} cannot be played: give a bandit of the library, a plaintext policy, or what has "
         "`choose` and `paid`"
     )
-
-
-_Maker = Callable[[Environment, int, int, float], Playable]
-
-
-def _private(kind: str, environment: Environment, steps: int, seed: int, eps: float) -> Playable:
-    ends = float(min(0.0, environment.chances.min())), float(max(1.0, environment.chances.max()))
-    return Private(
-        PrivateContextualBandit(
-            environment.arms, environment.dim, eps, policy=kind, parties=2, steps=steps, seed=seed, reward_range=ends
-        )
-    )
-
-
-def _clear(made: Callable[..., LinearBandit], environment: Environment, steps: int, seed: int, eps: float) -> Playable:
-    return Clear(made(1, environment.arms, environment.dim), environment.arms, eps, seed)
-
-
-def _arms_only(name: str, environment: Environment, steps: int, seed: int, eps: float) -> Playable:
-    return WithoutContexts(by_name(name, environment.arms, eps=eps), seed)
-
-
-def _helba(private: bool, environment: Environment, steps: int, seed: int, eps: float) -> Playable:
-    arms, dim = environment.arms, environment.arms * environment.dim
-    constants = Constants(dim=dim, norm=1.0, theta_norm=float(environment.arms) ** 0.5, reward=1.0)
-    if private:
-        return OneRegression(EncryptedLinearBandit(Settings(constants, arms=arms, steps=steps), parties=2), arms)
-    return OneRegression(HELBA(constants, Batches.PUBLIC), arms)
-
-
-POLICIES: dict[str, _Maker] = {
-    **{f"private {kind}": partial(_private, kind) for kind in ("epsilon-greedy", "linucb", "thompson")},
-    "epsilon-greedy": partial(_clear, LinearBandit),
-    "linucb": partial(_clear, LinUCB),
-    "thompson": partial(_clear, ThompsonSampling),
-    "private helba": partial(_helba, True),
-    "helba": partial(_helba, False),
-    **{f"samba {name}": partial(_arms_only, name) for name in NAMES},
-    "uniform": lambda environment, steps, seed, eps: Uniform(environment.arms, seed),
-}
-"""Each policy by the name that an experiment gives it; "private" ones compute on shares of two parties."""
-
-
-def make(name: str, environment: Environment, *, steps: int, seed: int, eps: float = 0.1) -> Playable:
-    """The policy of this name, for so many steps on this environment."""
-    if name not in POLICIES:
-        raise ConfigError(f"there is no policy {name!r}: choose one of {', '.join(POLICIES)}")
-    return POLICIES[name](environment, steps, seed, eps)

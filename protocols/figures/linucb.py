@@ -16,13 +16,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from ..linucb_ds.problems import PAPER, as_published
 from . import linucb_modes as ours
-from .linucb_modes import Policy, classic, problem_of
+from .linucb_modes import Policy
 from .linucb_plots import draw
+from .linucb_runs import times
 from .making import Figure, FigureSet
 from .size import Size
-from .units import Rows, Unit
+from .units import Unit
 
 FIGURES = ("6a", "6b", "6c", "7", "115s", "modes", "work")
 _PULLS = 200
@@ -76,24 +76,6 @@ def _units(
         for count in cores:
             name = f"{policy.value}-{pulls}-{dim}-{arms}-cores-{count}-run-{run}"
             yield Unit(name, times, (size, policy, pulls, dim, arms, count, bits, run), weight=pulls * arms / count)
-
-
-def times(size: Size, policy: Policy, pulls: int, dim: int, arms: int, cores: int, bits: int, run: int) -> Rows:
-    """Seconds on the clock of a run's pulls, by what takes them; keys, tables and the sum apart."""
-    problem = as_published(problem_of(size, policy, dim=dim, arms=arms, constants=PAPER))
-    done = classic(size, problem, pulls, processes=False, cores=cores, bits=bits)
-    spent = done.costly
-    spent["the rest"] = done.seconds_per_step * (pulls - 1) - sum(spent.values())
-    row = {
-        "policy": policy.value,
-        "N": pulls,
-        "d": problem.dim,
-        "K": arms,
-        "bits": done.bits,
-        "cores": cores,
-        "run": run,
-    }
-    return [{**row, "part": part, "seconds": round(seconds, 6)} for part, seconds in spent.items()]
 
 
 FIGURE_SET = FigureSet(

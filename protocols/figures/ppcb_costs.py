@@ -60,7 +60,7 @@ def operations(size: Size) -> Rows:
     repeats = 3 if size.quick else 51
     plain = {row["op"]: row["microseconds"] for row in crypten.rows_of(sys.executable, "plain_torch.py")}
     if not plain:
-        raise ConfigError("scripts/plain_torch.py could not run: draw Table 1 in a clone of the repository")
+        raise ConfigError("scripts/plain_torch.py could not run: draw Table 1 in a clone, with the extra 'torch'")
     found = time_in_processes(paper_cases(_ARMS), _PARTIES, "tcp", repeats, "--paper", str(_ARMS))
     wanted = crypten.there() and not size.quick
     peers = crypten.measure(_PARTIES, min(repeats, 9), only=list(_PEER.values())) if wanted else {}

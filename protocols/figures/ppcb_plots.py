@@ -70,7 +70,7 @@ def _four(axes: Axes, rows: Rows) -> None:
 
 
 def _six(axes: Axes, rows: Rows) -> None:
-    ways = (("advantage_same_samples", "-", "counted as in the paper"), ("advantage", ":", "counted apart"))
+    ways = (("advantage_same_samples", "-", "counted on the same"), ("advantage", ":", "counted apart"))
     for colour, eps in zip(PALETTE, sorted(each(rows, "eps"))):
         for column, style, _ in ways:
             percent = [{**row, column: 100.0 * row[column]} for row in of(rows, eps=eps)]

@@ -57,7 +57,10 @@ def _against_arms(canvas: Figure, rows: Rows) -> None:
 
 
 def _times(canvas: Figure, rows: Rows, by: str, fixed: Callable[[Rows], str]) -> None:
-    """A panel for each data set: colours are policies, styles are modes."""
+    """A panel for each data set: colours are policies, styles are modes.
+
+    A run in one process is drawn by what the processor worked for it, so that other work beside it does not show.
+    """
     sets = [data for data in each(rows, "data") if of(rows, data=data, mode="as published")]
     panels = canvas.subplots(1, len(sets), squeeze=False, sharey=True)[0]
     for axes, data in zip(panels, sets):
@@ -65,12 +68,22 @@ def _times(canvas: Figure, rows: Rows, by: str, fixed: Callable[[Rows], str]) ->
         for policy in each(own, "policy"):
             for mode, style in _MODES.items():
                 if some := of(own, policy=policy, mode=mode):
-                    band(axes, some, by, "seconds", "", style, color=_POLICIES[policy], markersize=3, linewidth=1.0)
-        axes.set(xlabel=by, yscale="log", ylabel="seconds of a run" if axes is panels[0] else "")
+                    band(
+                        axes,
+                        some,
+                        by,
+                        "processor_seconds",
+                        "",
+                        style,
+                        color=_POLICIES[policy],
+                        markersize=3,
+                        linewidth=1.0,
+                    )
+        axes.set(xlabel=by, yscale="log", ylabel="processor seconds of a run" if axes is panels[0] else "")
         axes.set_title(f"{data}, {fixed(own)}, {len(each(own, 'run'))} runs", fontsize=PANEL)
     for mode, style in _LAUNCHED.items():
         for row in of(rows, mode=mode):
-            name = f"ucb {mode}, {row['N']:,} pulls"
+            name = f"ucb {mode}, {row['N']:,} pulls, by the clock"
             panels[0].plot([row[by]], [row["seconds"]], style, color=_POLICIES["ucb"], label=name)
     for policy in each(rows, "policy"):
         panels[0].plot([], [], color=_POLICIES[policy], label=policy)

@@ -20,6 +20,7 @@ from typing import Any
 
 from mpc.errors import ConfigError
 from mpc.lifeline import lifeline
+from mpc.nursery import ONE_THREAD
 
 from ..run.exits import say
 from ..run.tagged_file import write
@@ -97,7 +98,7 @@ def _in_processes(work: Sequence[tuple[Unit, list[str]]], jobs: int) -> None:
     waiting, running = list(work), dict[subprocess.Popen[bytes], tuple[Unit, float]]()
     progress = _Progress([unit for unit, _ in work])
     with lifeline() as (held, tie):
-        environment = {"OMP_NUM_THREADS": "1", **os.environ, **tie}  # the processes share the cores
+        environment = {**ONE_THREAD, **os.environ, **tie}
         try:
             while waiting or running:
                 while waiting and len(running) < jobs:

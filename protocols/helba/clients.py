@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bandits.helba import Constants, Problem
+from bandits.helba import Constants
 from bandits.helba.problem import FEATURE_BITS
 from mpc.client import ClientProgram, Receive, Send
 from mpc.errors import RangeError
@@ -36,10 +36,10 @@ def user(features: np.ndarray, rewards: np.ndarray | None, settings: Settings, d
         yield Send(paid, FEATURE_BITS)
 
 
-def check_all(problem: Problem, given: Constants) -> None:
-    """The same of all steps, where a run is begun with them."""
-    for step, (features, rewards) in enumerate(zip(problem.features, problem.rewards)):
-        check(features, rewards, given, step)
+def check_all(features: np.ndarray, rewards: np.ndarray, given: Constants) -> None:
+    """The same of all steps, where a run is begun with them.  features: (T, K, d).  rewards: (T, K)."""
+    for step, pair in enumerate(zip(features, rewards)):
+        check(*pair, given, step)
 
 
 def check(features: np.ndarray, rewards: np.ndarray, given: Constants, step: int) -> None:

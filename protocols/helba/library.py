@@ -15,9 +15,9 @@ from mpc.ledger import Ledger
 from mpc.meter import Cost
 from mpc.session import Session
 from mpc.share import Share
+from mpc.turns import Turn, in_turn
 from offline import InProcessDealer
 
-from ..run.turns import Turn, in_turn
 from .clients import check
 from .program import FEATURE_BITS, USER
 from .run import Parties

@@ -33,7 +33,7 @@ from bandits.helba.constants import WIDTH_BITS
 from bandits.helba.problem import FEATURE_BITS
 from mpc import EVERYONE, ops, supplied
 from mpc.correlations import Correlation
-from mpc.rounds import Input, Reveal, Rounds, pause, together
+from mpc.rounds import Input, Reveal, Rounds, labelled, pause, together
 from mpc.session import Session
 from mpc.share import Share
 
@@ -103,7 +103,7 @@ def decide(
     Opens: as einsum, truncate, square_root_levelled, argmax, curve, is_negative, product.
     Reveals: the arm to its user.
     """
-    update = supplied(session, items, _learn(session, state, settings))
+    update = labelled(session, "learn", supplied(session, items, _learn(session, state, settings)))
     if ended:
         yield from update
         yield from _freeze(session, state, t, settings)

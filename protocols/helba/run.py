@@ -10,6 +10,7 @@ import numpy as np
 
 from bandits.helba import HELBA, Problem, play
 from mpc.client import ClientProgram
+from mpc.rounds import labelled
 from mpc.session import Session
 from mpc.share import Share
 
@@ -34,7 +35,7 @@ class Encrypted(Program["Run"]):
         super().__init__(parties, settings.steps)
         self.settings, self.seed, self.data, self._problem = settings, seed, data, problem
         if problem is not None:
-            check_all(problem, settings.constants)
+            check_all(problem.features, problem.rewards, settings.constants)
 
     @property
     def problem(self) -> Problem:
@@ -86,6 +87,7 @@ class Encrypted(Program["Run"]):
         given = self.settings
         shape = given.steps, given.arms, given.constants.dim
         features, paid = np.split(rows[: given.steps], [given.arms * given.constants.dim], axis=1)
+        check_all(features.reshape(shape), paid if paid.size else np.zeros(shape[:2]), given.constants)
         return {"features": features.reshape(shape), **({"rewards": paid} if paid.size else {})}
 
     def result(self, ended: Ended) -> Run:
@@ -116,11 +118,12 @@ class Parties:
         """A user learns its arm; that arm's numbers are for `pay`."""
         ended = self.settings.batches is not Batches.PUBLIC or self.ends[-1:] == [True]
         given = self.done + 1, self._start, ended, self.settings, self._items
-        return self.session.run(decide(self.session, self.shares, *given))
+        return self.session.run(labelled(self.session, "decide", decide(self.session, self.shares, *given)))
 
     def pay(self, pulled: Share) -> None:
         """It shares what the arm paid."""
-        told = self.session.run(pay(self.session, self.shares, pulled, self.done + 1, self._start, self.settings))
+        program = pay(self.session, self.shares, pulled, self.done + 1, self._start, self.settings)
+        told = self.session.run(labelled(self.session, "pay", program))
         if self._knows:  # a simulation reads the bit that is nobody's
             self.ends.append(bool(told.words.sum(dtype=np.uint64) if isinstance(told, Share) else told))
         self.done += 1

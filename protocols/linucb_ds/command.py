@@ -47,6 +47,8 @@ _EXAMPLES = """examples:
   masked {how} {name} --data movielens --data-dir DIR --dim 5 --arms 50 --user 7 --budget 200
   masked {how} {name} ... --hide-arms                on shares, and nobody learns an arm
   masked {how} {name} ... --mode classic --bits 2048  the published protocol, with Paillier
+  masked {how} {name} ... --mode classic --cores 2    the same, its costly steps in two processes
+  masked {how} {name} ... --constants paper           gamma, delta, R and S as in the paper's experiments
   masked {how} {name} ... --budget 5000 --out runs/a  Ctrl-C, then the same with --resume
   masked {how} {name} ... --json                     one JSON document for other tools
 """
@@ -173,7 +175,10 @@ def add_problem(parser: argparse.ArgumentParser, program: str) -> None:
     game.add_argument("--delta", type=float, help="how often confidence may fail (0.01)")
     game.add_argument("--noise", type=float, help="R, the size of the noise of a reward (1)")
     game.add_argument(
-        "--noise-kind", choices=[kind.value for kind in Noise], default=Noise.SIGN.value, help="of a reward (sign)"
+        "--noise-kind",
+        choices=[kind.value for kind in Noise],
+        default=Noise.SIGN.value,
+        help="of a reward: plus or minus R, or normal; both are ours (sign)",
     )
     run = parser.add_argument_group("the run")
     shown = run.add_mutually_exclusive_group()

@@ -10,7 +10,7 @@ import os
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -67,6 +67,7 @@ class World:
 
 def puller(settings: Settings, decisions: int, desk: Desk) -> ClientProgram:
     """p': learns the arms, and acts."""
+    desk.tell_last()
     for _ in range(desk.start, decisions):
         arms = yield Receive((settings.replicas, settings.batch), 0)
         check_arms(arms, settings)
@@ -114,7 +115,7 @@ class Tally:
     """What was paid, where the payer is in the process that wants to know."""
 
     count: int = 0
-    total: float = 0.0
+    total: float = field(default=0.0, repr=False)
 
     def add(self, rewards: np.ndarray) -> None:
         """Some more."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -20,7 +20,7 @@ from ..run.folder import Keep, notes_in
 from ..run.launch import launch
 from ..run.on_shares import OnShares
 from ..run.options import MPC, System, add_problem, processes_of
-from ..run.parser import whole
+from ..run.parser import count_or_names, whole
 from ..run.program import Program
 from ..run.rehearsal import rehearse
 from ..run.report import Report
@@ -29,6 +29,7 @@ from .clients import Tally, pulled
 from .crypten.engine import beside, check_engine
 from .crypten.report import report as beside_report
 from .data_options import add_data, check_data, environment_of
+from .library.names import Names
 from .live.program import Live
 from .report import report
 from .run import Bandit, Run
@@ -44,6 +45,8 @@ _EXAMPLES = """examples:
   masked {how} {name} --steps 500                                    digits, 10 arms, 3 parties
   masked {how} {name} --data mnist --data-dir DIR --steps 5000        MNIST, from a folder with its files
   masked {how} {name} --data digits --task clusters --arms 5          arms by K-means, as many as wanted
+  masked {how} {name} --owners 12,5,3 --reward-range -1,1             blocks of features, an empty one too: 20,0
+  masked {how} {name} --variant published --steps 100                 the algorithm as its paper has it
   masked {how} {name} --steps 2000 --out runs/a                       Ctrl-C, then the same with --resume
   masked {how} {name} --steps 640 --batch 64                          64 contexts together: half the bytes for each,
                                                                     an eighth of the time, 29 rounds for all
@@ -74,12 +77,15 @@ class PPCB(System):
         parser.add_argument("--live", action="store_true", help="for 'masked serve': they come while it runs")
         parser.add_argument("--turns", type=whole, default=10**9, help="of a service, at most (1e9)")
 
+    def add_plan(self, parser: ArgumentParser) -> None:
+        """A service draws what its turns do."""
+        self.add_apart(parser)
+
     def apart(self, options: Namespace) -> Apart:
         """A service is another program on the same settings."""
         if not options.live or options.mode != MPC:
             return super().apart(options)
-        settings = settings_of(options).for_run(options.parties, options.steps)
-        return OnShares(Live(replace(settings, steps=options.steps), options.parties, options.turns))
+        return OnShares(_live(options))
 
     def add_options(self, parser: ArgumentParser, *, processes: bool) -> None:
         """The data, and who computes."""
@@ -127,8 +133,10 @@ class PPCB(System):
         made.options = options_of(options)
         return made
 
-    def planned(self, options: Namespace) -> Bandit:
+    def planned(self, options: Namespace) -> Program[Any]:
         """No data is needed to plan."""
+        if getattr(options, "live", False):
+            return _live(options)
         settings = settings_of(options).for_run(options.parties, options.steps)
         return Bandit(settings, options.parties, -(-options.steps // settings.batch) * settings.batch)
 
@@ -156,7 +164,7 @@ class PPCB(System):
 def add_settings(parser: ArgumentParser) -> None:
     """The options that settings are made of, the length of the run aside."""
     bandit = parser.add_argument_group("the bandit")
-    bandit.add_argument("--arms", type=int, default=10, help="how many arms (10)")
+    bandit.add_argument("--arms", type=count_or_names, default=10, help="how many; of a service, or their names (10)")
     bandit.add_argument("--dim", type=int, default=20, help="dimensions of a context (20)")
     bandit.add_argument("--eps", type=float, default=0.1, help="how often to explore (0.1)")
     bandit.add_argument("--policy", default=Policy.EPSILON_GREEDY.value, help=f"{values(Policy)} (epsilon-greedy)")
@@ -221,10 +229,12 @@ def settings_of(options: Namespace) -> Settings:
     if division is Division.TABLE and options.newton:
         division = Division.TABLE_NEWTON
     low, high = _numbers(options.reward_range, float, "--reward-range", 2)
+    names = names_of(options)
     settings = Settings(
-        arms=options.arms, dim=options.dim, eps=options.eps, replicas=options.replicas, batch=options.batch,
-        delay=options.delay, policy=chosen(Policy, options.policy, "--policy"), alpha=options.alpha,
-        ridge=options.ridge, bound=options.bound, owners=options.parties, fraction_bits=options.fraction_bits,
+        arms=len(names) or options.arms, dim=options.dim, eps=options.eps, replicas=options.replicas,
+        batch=options.batch, delay=options.delay, policy=chosen(Policy, options.policy, "--policy"),
+        alpha=options.alpha, ridge=options.ridge, bound=options.bound, owners=options.parties,
+        fraction_bits=options.fraction_bits,
         state_bits=_or(options.state_bits, options.fraction_bits), division=division, newton=options.newton,
         argmax=chosen(Argmax, _or(options.argmax, Argmax.PAIRS.value), "--argmax"),
         truncation=chosen(Truncation, options.truncation, "--truncation"), variant=variant, refresh=options.refresh,
@@ -238,6 +248,21 @@ def settings_of(options: Namespace) -> Settings:
             "smaller --delay"
         )
     return settings
+
+
+def names_of(options: Namespace) -> Sequence[str]:
+    """What the arms are called; none where they are numbers."""
+    if isinstance(options.arms, int):
+        return ()
+    if not getattr(options, "live", False):
+        raise ConfigError("names of arms are for a service (live = true), not for a run: say how many there are")
+    names = Names.of(options.arms, None).arms or {}
+    return [str(name) for name in names.values()]
+
+
+def _live(options: Namespace) -> Live:
+    settings = settings_of(options).for_run(options.parties, options.steps)
+    return Live(replace(settings, steps=options.steps), options.parties, options.turns, names_of(options))
 
 
 def options_of(options: Namespace) -> str:

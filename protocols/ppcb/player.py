@@ -9,6 +9,7 @@ import numpy as np
 
 from mpc import ops
 from mpc.errors import ConfigError, RangeError
+from mpc.rounds import labelled
 from mpc.session import Session
 from mpc.share import Share
 
@@ -38,7 +39,7 @@ class Owners:
         self._check_length()
         x = self.contexts()
         if isinstance(self.held, PublishedState):
-            self.session.run(step_published(self.session, self.held, x, self.settings))
+            self.session.run(labelled(self.session, "step", step_published(self.session, self.held, x, self.settings)))
         else:
             self.session.run(step(self.session, self.held, x, self.settings))
         self.done += 1
@@ -71,7 +72,7 @@ class Owners:
         """Bring the regressions back to the exact sums."""
         if isinstance(self.held, PublishedState):
             raise ConfigError("the published variant keeps no sums to refresh from")
-        self.session.run(refresh(self.session, self.held, self.settings))
+        self.session.run(labelled(self.session, "refresh", refresh(self.session, self.held, self.settings)))
 
 
 @lru_cache(maxsize=64)

@@ -34,7 +34,7 @@ import numpy as np
 
 from mpc import ops
 from mpc.errors import RangeError
-from mpc.rounds import Input, Reveal, Rounds, together
+from mpc.rounds import Input, Reveal, Rounds, labelled, together
 from mpc.session import Session
 from mpc.share import Share
 
@@ -131,12 +131,27 @@ def share_block(
                 f"{values.shape}"
             )
         norm = float(np.linalg.norm(values, axis=-1).max(initial=0.0))
-        if not norm <= bound * (1.0 + 2.0**-settings.fraction_bits):
+        if not norm <= _most(bound, settings):
             raise RangeError(
                 f"a block of party {owner} has norm {{}}, declared is {bound:g}: scale it or declare more",
                 own=f"{norm:.6g}",
             )
     return session.share(values, owner=owner, shape=shape, scale=settings.fraction_bits)
+
+
+def check_rows(rows: np.ndarray, settings: Settings) -> None:
+    """The same of all that an owner brings, before it calls anybody: RangeError says which row is the first beyond."""
+    norms = np.linalg.norm(rows, axis=-1)
+    if (beyond := np.flatnonzero(~(norms <= _most(settings.bound, settings)))).size:
+        raise RangeError(
+            f"row {beyond[0]} has norm {{}}, declared is {settings.bound:g}, and {beyond.size:,} of {len(rows):,} rows "
+            "exceed it: scale them or declare more",
+            own=f"{norms[beyond[0]]:.6g}",
+        )
+
+
+def _most(bound: float, settings: Settings) -> float:
+    return bound * (1.0 + 2.0**-settings.fraction_bits)
 
 
 def step(session: Session, state: State, x: Share, settings: Settings) -> Rounds[None]:
@@ -151,14 +166,15 @@ def step(session: Session, state: State, x: Share, settings: Settings) -> Rounds
     if settings.delay:
         yield from _decide_and_learn_late(session, state, x, settings)
         return
-    o, v, s = yield from decide(session, state, x, settings)
+    o, v, s = yield from labelled(session, "decide", decide(session, state, x, settings))
     paid = _paid(settings)
     if state.sums is None:
-        (u, prediction), _ = yield from together(_pick(session, o, v, s), tell(o))
+        (u, prediction), _ = yield from labelled(session, "tell", together(_pick(session, o, v, s), tell(o)))
     else:
-        (u, prediction), _, reward = yield from together(_pick(session, o, v, s), tell(o), paid)
+        both = together(_pick(session, o, v, s), tell(o), paid)
+        (u, prediction), _, reward = yield from labelled(session, "tell", both)
         paid = given(reward)
-    yield from _update(session, state, x, o, u, prediction, paid, settings)
+    yield from labelled(session, "learn", _update(session, state, x, o, u, prediction, paid, settings))
 
 
 def decide(
@@ -205,8 +221,8 @@ def tell(o: Share) -> Rounds[None]:
 def _decide_and_learn_late(session: Session, state: State, x: Share, settings: Settings) -> Rounds[None]:
     old = state.unpaid.popleft()
     o, _ = yield from together(
-        _decide_and_tell(session, state, x, settings),
-        learn(session, state, old.x, old.o, _paid(settings), settings),
+        labelled(session, "decide", _decide_and_tell(session, state, x, settings)),
+        labelled(session, "learn", learn(session, state, old.x, old.o, _paid(settings), settings)),
     )
     state.unpaid.append(Unpaid(x, o))
 

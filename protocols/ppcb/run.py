@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bandits.environments import Environment, Episode
+from bandits.environments import Episode, Episodic
 from bandits.linear import Choice, LinearBandit
 from bandits.linucb import LinUCB
 from bandits.play import play
@@ -34,7 +34,7 @@ from ..run.program import (
 from .clients import Tally, World, by_step, check_memory, payer, pulled, puller
 from .dealt_coins import choices
 from .player import Owners, feature_blocks, split
-from .program import PAYER, PULLER
+from .program import PAYER, PULLER, check_rows
 from .settings import Policy, Settings, Variant
 
 
@@ -59,7 +59,7 @@ class Bandit(Program["Run"]):
         self.options = ""  # those of a command line that made these settings
 
     @classmethod
-    def on(cls, environment: Environment, settings: Settings, *, parties: int, steps: int, seed: int) -> Bandit:
+    def on(cls, environment: Episodic, settings: Settings, *, parties: int, steps: int, seed: int) -> Bandit:
         """The bandit on an episode of the environment for each replica; replica r is seeded by seed + r."""
         if steps % settings.batch:
             whole = -(-steps // settings.batch) * settings.batch
@@ -127,6 +127,7 @@ class Bandit(Program["Run"]):
         given = self.settings
         wanted = self.steps * given.replicas
         rows = np.zeros((wanted, 0)) if rows is None else rows[:wanted]
+        check_rows(rows, given)
         shape = self.decisions, given.batch, given.replicas, rows.shape[1]
         return {"features": np.ascontiguousarray(rows.reshape(shape).swapaxes(1, 2))}
 
@@ -251,7 +252,7 @@ def _first_differences(arms: np.ndarray, twin: np.ndarray, gaps: np.ndarray) -> 
             yield Difference(replica, int(at[0]), float(gaps[at[0], replica]))
 
 
-def episodes_of(environment: Environment, settings: Settings, steps: int, seed: int) -> list[Episode]:
+def episodes_of(environment: Episodic, settings: Settings, steps: int, seed: int) -> list[Episode]:
     """An episode for each replica; replica r is seeded by seed + r."""
     return [environment.episode(steps, seed + replica) for replica in range(settings.replicas)]
 

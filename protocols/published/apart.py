@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Generic
 
-from mpc.errors import ConfigError
+from mpc.errors import ConfigError, PeerLost
 from mpc.net.channel import Channel
 from mpc.net.member import Links
 
@@ -66,6 +66,13 @@ class AsPublished(Apart, Generic[O]):
 
     def play(self, seat: Seat) -> None:
         """The participant of this machine."""
+        try:
+            self._play(seat)
+        except PeerLost as lost:
+            lost.begun = False  # nothing is kept that could be gone on with
+            raise
+
+    def _play(self, seat: Seat) -> None:
         config, me = seat.config, seat.config.role
         links = seat.meet(config.start)
         common = agreed_secrets(self, seat, links)

@@ -21,6 +21,7 @@ from typing import Any
 
 from mpc.errors import ConfigError, RangeError
 from mpc.extras import missing
+from mpc.prg import Unshared
 
 from .cores import Cores
 
@@ -184,7 +185,7 @@ class SecretKey:
         raise TypeError("a secret key is never pickled")
 
 
-class Encryptor:
+class Encryptor(Unshared):
     """What can be done with a public key alone.
 
     pooled: where many ciphertexts leave, r^n come from a pool.  One is then a product of one entry from each row of a
@@ -196,9 +197,12 @@ class Encryptor:
     The first part is that of Damgard, Jurik and Nielsen (2010), who take powers with exponents of that length for
     uniform ones.  The second covers the few classes that powers of h leave out, Jacobi's symbol among them, which
     anybody can compute.  Together they cost a twentieth of a power.
+
+    Those that are ready serve once, so a forked half is refused; `obfuscator` alone, always fresh, is for helpers too.
     """
 
     def __init__(self, public: PublicKey, counts: Counts | None = None, *, pooled: bool = False) -> None:
+        super().__init__()
         require_packages()
         self.public, self.counts = public, Counts() if counts is None else counts
         self._pooled = pooled
@@ -242,6 +246,7 @@ class Encryptor:
         return (1 + value * self.public.n) % self.square
 
     def _obfuscated(self, ciphertexts: Sequence[Integer]) -> list[Integer]:
+        self.require_own()
         self.fill(len(ciphertexts))
         fresh = [self._ready.pop() for _ in ciphertexts]
         return [ciphertext * obfuscator % self.square for ciphertext, obfuscator in zip(ciphertexts, fresh)]

@@ -17,7 +17,6 @@ stopping         Ctrl-C once and twice
 desk             the two desks on one machine, in this process and by files
 report           documents, texts and files; plots and picture draw; progress is said in between
 terminal         lines that fit, colour, times as people say them
-turns            of threads that share a library object
 seeded_dealer    a dealer for simulations that can be repeated
 exits            exit codes, and the one line of an error; parser: argparse, whose mistakes are such lines
 """

@@ -14,7 +14,7 @@ hashes, and a digest of a whole list answers no guess at one id.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -82,12 +82,18 @@ def align(links: Links, rows: Rows, fresh: bytes) -> None:
     if len(set(theirs.values())) == 1:
         return
     counts = {party: int.from_bytes(raw[:8], "little") for party, raw in theirs.items()}
-    lists = _told(links, others, b"".join(hashes), "hashes", lambda party: _HASH * counts[party])
+    if wrong := [f"party {party} of {counts[party]:,}" for party in others if counts[party] != len(hashes)]:
+        raise ConfigError(
+            f"all parties bring ids of as many rows as the run takes, party {me} of {len(hashes):,} and "
+            f"{' and '.join(wrong)}: run the same release everywhere"
+        )
+    lists = _told(links, others, b"".join(hashes), "hashes")
     found = {party: [raw[at : at + _HASH] for at in range(0, len(raw), _HASH)] for party, raw in lists.items()}
     wrong = [line for party in others if (line := _difference(hashes, found[party], party))]
     raise ConfigError(
         "rows of the parties are not of the same ids in the same order: bring the same rows, sorted alike{}",
         own=f" ({'; '.join(wrong)})" if wrong else " (this party's are as those of party 0: others differ)",
+        counted=True,
     )
 
 
@@ -108,13 +114,14 @@ def _digest(key: bytes, hashes: Sequence[bytes]) -> bytes:
     return mac(key, *hashes, person=b"mb-row-ids")
 
 
-def _told(
-    links: Links, others: Sequence[int], payload: bytes, what: str, length: Callable[[int], int] | None = None
-) -> dict[int, bytes]:
-    """Each pair in turn, the lower number first: lists may be long, and two that send at once could wait for ever."""
+def _told(links: Links, others: Sequence[int], payload: bytes, what: str) -> dict[int, bytes]:
+    """Each hears as many bytes as it says.
+
+    Each pair in turn, the lower number first: lists may be long, and two that send at once could wait for ever.
+    """
     found, stamp = {}, Stamp(0, bytes(8), f"ids of rows, {what}")
     for other in others:
-        count = len(payload) if length is None else length(other)
+        count = len(payload)
         if links.node < other:
             links.say(other, payload, stamp)
             found[other] = links.hear(other, count, stamp)

@@ -3,6 +3,10 @@
     tell(decision, values)    what was learned: whole numbers, in the order of replicas and batch
     hear(decision)            gives what came of it: a number, or as many as there are, in the same order
 
+Where decisions that are made again have other coins, one that takes `again` by name hears which telling is meant, as on
+a line: 0 at first, and more each time that the decision is told anew.  Who hears must take it then: what the world has
+by that decision's number may be of another arm.
+
 The second is called in a thread, and may take as long as the world does: this role meanwhile hears of what becomes of
 the others.  A call that is under way when all go on from before is the one of that decision, unless that is made again.
 
@@ -12,12 +16,13 @@ What such a function raises may hold any value, so of an error only its kind and
 from __future__ import annotations
 
 import importlib
+import inspect
 import os
 import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -26,6 +31,7 @@ import numpy as np
 from mpc.errors import ConfigError
 
 from .line_desk import Lines, Outside
+from .standing import Telling, times_told
 
 Call = Callable[..., Any]
 
@@ -40,9 +46,12 @@ class Calls(Lines):
         self._tells, self._hears = tells, hears
         self._call: _UnderWay | None = None
 
-    def begin(self, start: int, known: Iterable[np.ndarray] = (), *, again: bool = False) -> None:
+    def begin(
+        self, start: int, known: Iterable[np.ndarray] = (), last: np.ndarray | None = None, *, again: bool = False,
+        told: Sequence[Telling] = (),
+    ) -> None:  # fmt: skip
         """As of lines; what a call gives of a decision that is made again is of no use."""
-        super().begin(start, known, again=again)
+        super().begin(start, known, last, again=again, told=told)
         if again and self._call is not None and self._call.number >= start:
             self._call.let_go()
             self._call = None
@@ -51,13 +60,23 @@ class Calls(Lines):
         if self._tells is None:
             super()._say(number, values)
         else:
-            _called(self._tells, number, values)
+            _called(self._tells, number, values, **self._which(self._tells, number))
+
+    def _which(self, function: Call, number: int) -> Mapping[str, int]:
+        """What a function that takes it hears of which telling is meant."""
+        return {"again": times_told(self._before, number)} if _takes_again(function) else {}
 
     def _next(self, number: int, wanted: int, outside: Outside, waiting: Callable[[str], None]) -> np.ndarray:
         if self._hears is None:
             return super()._next(number, wanted, outside, waiting)
         if self._call is None or self._call.number != number:
-            self._call = _UnderWay(self._hears, number)
+            which = self._which(self._hears, number)
+            if not which and times_told(self._before, number):
+                raise ConfigError(
+                    f"decision {number} was told anew, and {_name(self._hears)} is not asked of which telling: take it "
+                    f"as in {_name(self._hears)}(decision, again), and give what came of that one"
+                )
+            self._call = _UnderWay(self._hears, number, which)
         missing = f"{_name(self._hears)} gave nothing"
         self._await(self._call.over, time.monotonic() + self._within, outside, waiting, missing, number)
         given, self._call = self._call.given(), None
@@ -77,15 +96,15 @@ class Calls(Lines):
 class _UnderWay:
     """A call in a thread.  over: readable when it has ended."""
 
-    def __init__(self, function: Call, number: int) -> None:
-        self.number, self._given = number, list[Any]()
+    def __init__(self, function: Call, number: int, which: Mapping[str, int]) -> None:
+        self.number, self._which, self._given = number, which, list[Any]()
         self._error: ConfigError | None = None
         self.over, self._ends = os.pipe()
         threading.Thread(target=self._run, args=(function,), daemon=True).start()
 
     def _run(self, function: Call) -> None:
         try:
-            self._given.append(_called(function, self.number))
+            self._given.append(_called(function, self.number, **self._which))
         except ConfigError as error:
             self._error = error
         finally:
@@ -118,9 +137,16 @@ def found(where: str, home: Path) -> Call:
     return made
 
 
-def _called(function: Call, *given: Any) -> Any:
+def _takes_again(function: Call) -> bool:
     try:
-        return function(*given)
+        return "again" in inspect.signature(function).parameters
+    except (TypeError, ValueError):  # of some that are not written in Python
+        return False
+
+
+def _called(function: Call, *given: Any, **which: int) -> Any:
+    try:
+        return function(*given, **which)
     except Exception as error:
         raise ConfigError(f"{_name(function)} of decision {given[0]} failed, {_place(error)}") from None
 

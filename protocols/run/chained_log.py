@@ -26,7 +26,7 @@ _HEAD, _TAIL = 8 + 1 + _TAG + 1, 1 + _TAG + 1  # bytes before and behind the con
 class ChainedLog:
     """The file, which one object goes on with; from where it stood when this was made.
 
-    It stays with the file where somebody moves the folder.
+    It stays with the file where somebody moves the folder, and writes it again where somebody removes it.
 
     read: given the content of each whole line, in order.  two: what is wrong, and the cure, where another object has
     written it since.
@@ -53,7 +53,7 @@ class ChainedLog:
         """A line more, on disk when this returns; OSError, and nothing is there, where it cannot be."""
         with self._held() as log:
             if not os.fstat(log).st_size:  # there was none, or somebody removed it
-                self._replace(content)
+                self._replace(content, self._removed())
                 return
             os.ftruncate(log, self._end)  # what a crash or a full disk cut short
             line = self._line(content, self._last)
@@ -93,10 +93,17 @@ class ChainedLog:
         finally:
             let_go(log)
 
-    def _replace(self, content: bytes) -> None:
-        line = self._line(content, b"")
-        write_whole(self._path, line)
-        self._end, self._last = len(line), line[-_TAIL:]
+    def _removed(self) -> bytes:
+        """All lines of a file that somebody removed, which is still open here."""
+        kept = os.pread(self._file, self._end, 0) if self._end and self._file >= 0 else b""
+        if len(kept) < self._end:
+            raise ConfigError(f"{self._path} was emptied while it was written: put it back")
+        return kept
+
+    def _replace(self, content: bytes, before: bytes = b"") -> None:
+        line = self._line(content, before[-_TAIL:])
+        write_whole(self._path, before + line)
+        self._end, self._last = len(before + line), line[-_TAIL:]
         self._stay()
 
     def _stay(self) -> None:

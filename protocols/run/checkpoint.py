@@ -36,7 +36,7 @@ class Checkpoint:
     """done: decisions made.  facts: as JSON.  arrays: shares and what this process knows."""
 
     done: int
-    facts: Mapping[str, Any]
+    facts: Mapping[str, Any] = field(repr=False)
     arrays: Mapping[str, np.ndarray] = field(repr=False)
 
     def save(self, folder: Path) -> Path:

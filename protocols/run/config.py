@@ -16,8 +16,8 @@ role, session, program, mode, parties  who this is, in what; parties of mode mpc
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +37,13 @@ STORE, DEALER = "store", "dealer"
 """Where material is from: dealt beforehand, or by a role of that name while the run is at work."""
 ON_SHARES = "mpc"
 """The mode of a `Program`; any other is of a published protocol."""
+LISTEN_MISSING = 'own.listen is missing: {} is called, so it listens, for example at "0.0.0.0:7700"'
+PLACE = 'HOST:PORT, such as "clinic-b.example:7700"'
+ADDRESS_MISSING = 'peers."{}".address is missing: {} calls it'
 _START, _ROUND, _BACK, _LINK = 600.0, 60.0, 300.0, 30.0
+_SESSION = 200  # letters; a session's name is in every hello
+_PORT = 5  # digits
+_SHOWN = 80  # letters of a value in a message
 
 
 @dataclass(frozen=True)
@@ -51,7 +57,7 @@ class PeerConfig:
 
 @dataclass(frozen=True)
 class Config:
-    """A party's file."""
+    """A party's file.  wrong: its mistakes.  unread: keys whose values stand in for what was missing or wrong."""
 
     path: Path
     role: str
@@ -83,11 +89,22 @@ class Config:
     serve: tuple[str, int] | None = None
     tokens: Path | None = None
     beat: float = 2.0
+    wrong: tuple[str, ...] = ()
+    unread: frozenset[str] = frozenset()
 
     @property
     def computes(self) -> bool:
         """Whether this is a computing party."""
         return self.role in party_names(self.parties)
+
+    def knows(self, *keys: str) -> bool:
+        """Whether none of these, and no table that they are in, was missing or wrong."""
+        places = {".".join(key.split(".")[:many]) for key in keys for many in range(1, key.count(".") + 2)}
+        return not places & self.unread
+
+    def unplaced(self, peer: str) -> bool:
+        """Whether the address of a peer was left out."""
+        return self.peers[peer].address is None and self.knows(f"peers.{peer}.address")
 
     @property
     def home(self) -> Path:
@@ -102,29 +119,58 @@ def party_names(parties: int) -> list[str]:
 
 def load(path: Path) -> Config:
     """Read and judge a file; ConfigError with every mistake in it, each with its cure."""
+    config = read(path)
+    if config.wrong:
+        raise misfit(path, config.wrong)
+    return config
+
+
+def read(path: Path) -> Config:
+    """The same with mistakes in it, for who looks for more of them; ConfigError where it is no TOML."""
     try:
-        given = tomllib.loads(path.read_text())
+        given = tomllib.loads(path.read_text("utf-8-sig"))  # some editors begin a file with a mark of its encoding
     except OSError as error:
         raise ConfigError(f"{path} cannot be read ({error.strerror}): make it with 'masked config new'") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"{path} is no TOML: {error}") from error
     reader = _Reader(path.absolute().parent)
     config = _read(path, reader.table(given, ""), reader)
     reader.check_all_used()
-    if reader.wrong:
-        lines = "".join(f"\n  {line}" for line in reader.wrong)
-        raise ConfigError(f"{path} has {len(reader.wrong)} mistake{'s' * (len(reader.wrong) > 1)}:{lines}")
-    return config
+    return replace(config, wrong=tuple(reader.wrong))
+
+
+class Mistake(str):
+    """A line with a value of the file's owner.  told: without it."""
+
+    told: str
+
+    @classmethod
+    def of(cls, whole: str, told: str) -> Mistake:
+        """Both."""
+        made = cls(whole)
+        made.told = told
+        return made
+
+
+def misfit(path: Path, wrong: Sequence[str]) -> ConfigError:
+    """All that is wrong with a file, and with what it names."""
+    head = f"{path} has {len(wrong)} mistake{'s' * (len(wrong) > 1)}:"
+    error = ConfigError("".join([head, *(f"\n  {line}" for line in wrong)]))
+    told = (line.told if isinstance(line, Mistake) else line for line in wrong)
+    error.told = error.logged = "".join([head, *(f"\n  {line}" for line in told)])
+    return error
 
 
 def _read(path: Path, top: _Table, reader: _Reader) -> Config:
     mode = top.text("mode", ON_SHARES)
     parties = top.whole("parties", least=2) if mode == ON_SHARES else 0
+    if mode != ON_SHARES and top.left.pop("parties", None) is not None:
+        reader.wrong.append(f"parties is of mode {ON_SHARES!r} alone, and mode is {_shown(mode)}: leave one out")
     own, data, material = top.table("own"), top.table("data", {}), top.table("material", {})
     world, watch, serve = top.table("world", {}), top.table("watch", {}), top.table("serve", {})
     output, timeouts, peers = top.table("output"), top.table("timeouts", {}), top.table("peers")
     made = Config(
-        path, top.text("role"), top.text("session"), top.text("program"), mode, parties,
+        path, top.text("role"), top.text("session", longest=_SESSION), top.text("program"), mode, parties,
         own.path("key", KEY_FILE), own.path("certificate", CERTIFICATE_FILE), own.address("listen", None),
         {role: _peer(peers.table(role)) for role in list(peers.left)}, top.table("options", {}).rest(),
         data.path("file", None), data.texts("columns"), data.text("id", ""), world.text("tell", ""),
@@ -134,13 +180,15 @@ def _read(path: Path, top: _Table, reader: _Reader) -> Config:
         timeouts.seconds("start", _START), timeouts.seconds("round", _ROUND), timeouts.seconds("back", _BACK),
         timeouts.seconds("link", _LINK),
         Form(watch.one_of("log", [form.value for form in Form])), watch.address("listen", None),
-        serve.address("listen", None), _tokens(serve), serve.seconds("beat", 2.0),
+        serve.address("listen", None), _tokens(serve), serve.seconds("beat", 2.0), unread=frozenset(reader.unread),
     )  # fmt: skip
-    names = party_names(parties) if parties <= 1000 else []
+    names = party_names(parties) if parties <= 1000 and made.knows("parties", "role", "peers") else []
     computes = made.role in names
-    if computes and made.listen is None and top.fits:
-        reader.wrong.append(f'own.listen is missing: {made.role} listens, for example at "0.0.0.0:7700"')
-    if computes and made.store is None and made.dealt == STORE:
+    if not computes and made.role.startswith("party "):
+        names = []  # there is no such role: what it would lack is no mistake of its own
+    if computes and made.listen is None and made.knows("own.listen"):
+        reader.wrong.append(LISTEN_MISSING.format(made.role))
+    if computes and made.store is None and made.dealt == STORE and made.knows("material.store", "material.from"):
         reader.wrong.append("material.store is missing: name the folder that was dealt for this party")
     if made.store is not None and made.dealt == DEALER:
         reader.wrong.append("material.store is not used where material is from a dealer: leave it out")
@@ -149,8 +197,8 @@ def _read(path: Path, top: _Table, reader: _Reader) -> Config:
     for name in names:
         if name != made.role and name not in made.peers:
             reader.wrong.append(f'[peers."{name}"] is missing')
-        elif name in made.peers and made.peers[name].address is None and _calls(made.role, name, names):
-            reader.wrong.append(f'peers."{name}".address is missing: {made.role or "this one"} calls it')
+        elif name in made.peers and made.unplaced(name) and _calls(made.role, name, names):
+            reader.wrong.append(ADDRESS_MISSING.format(name, made.role))
     for key, given in (("tell", made.tell), ("hear", made.hear)):
         module, _, name = given.partition(":")
         if given and not (name.isidentifier() and all(part.isidentifier() for part in module.split("."))):
@@ -176,16 +224,17 @@ def _peer(table: _Table) -> PeerConfig:
 
 
 class _Reader:
-    """Collects what is wrong.  Paths are seen from `home`."""
+    """Collects what is wrong, and of which keys.  Paths are seen from `home`."""
 
     def __init__(self, home: Path) -> None:
-        self.home, self.wrong = home, list[str]()
+        self.home, self.wrong, self.unread = home, list[str](), set[str]()
         self._tables: list[_Table] = []
 
     def table(self, given: Any, name: str) -> _Table:
         """A table of the file."""
         if not isinstance(given, dict):
             self.wrong.append(f"{name} is a table, [{name}], not {given!r}")
+            self.unread.add(name)
             given = {}
         table = _Table(self, name, dict(given))
         self._tables.append(table)
@@ -205,7 +254,6 @@ class _Table:
 
     def __init__(self, reader: _Reader, name: str, given: dict[str, Any]) -> None:
         self._reader, self._name, self.left = reader, name, given
-        self.fits = True
 
     def of(self, key: str) -> str:
         """A key as it is called in messages."""
@@ -216,6 +264,7 @@ class _Table:
         given = self.left.pop(key, usual)
         if given is _MISSING:
             self._reader.wrong.append(f"[{self.of(key)}] is missing")
+            self._reader.unread.add(self.of(key))
             given = {}
         return self._reader.table(given, self.of(key))
 
@@ -224,11 +273,13 @@ class _Table:
         rest, self.left = self.left, {}
         return rest
 
-    def text(self, key: str, usual: Any = _MISSING) -> str:
-        """Text, on one line."""
+    def text(self, key: str, usual: Any = _MISSING, *, longest: int | None = None) -> str:
+        """Text, on one line.  longest: so many letters."""
         there = key in self.left
         value = self._taken(key, usual, "")
         fits = isinstance(value, str) and value.isprintable() and (value != "" or not there)
+        if fits and longest is not None and len(value) > longest:
+            return str(self._judged(key, value, False, f"text of at most {longest:,} letters", ""))
         return str(self._judged(key, value, fits, "text on one line", ""))
 
     def choice(self, key: str, usual: str, known: tuple[str, ...]) -> str:
@@ -264,31 +315,53 @@ class _Table:
         value = self._taken(key, usual, "missing")
         if value is None:
             return None
-        return self._reader.home / self._judged(key, value, isinstance(value, str) and value != "", "a path", "wrong")
+        fits = isinstance(value, str) and value != "" and "\0" not in value
+        return self._reader.home / self._judged(key, value, fits, "a path", "wrong")
 
     def address(self, key: str, usual: Any = _MISSING) -> tuple[str, int] | None:
         """HOST:PORT."""
         value = self._taken(key, usual, None)
         if value is None:
             return None
-        host, _, port = value.rpartition(":") if isinstance(value, str) else ("", "", "")
-        fits = bool(host) and port.isdecimal() and 0 < int(port) < 1 << 16
-        self._judged(key, value, fits, 'HOST:PORT, such as "clinic-b.example:7700"', None)
-        return (host.removeprefix("[").removesuffix("]"), int(port)) if fits else None
+        found = place_of(value) if isinstance(value, str) else None
+        self._judged(key, value, found is not None, PLACE, None)
+        return found
 
     def _taken(self, key: str, usual: Any, where_missing: Any) -> Any:
         value = self.left.pop(key, usual)
         if value is _MISSING:
-            self.fits = False
             self._reader.wrong.append(f"{self.of(key)} is missing")
+            self._reader.unread.add(self.of(key))
             return where_missing
         return value
 
     def _judged(self, key: str, value: Any, fits: bool, what: str, instead: Any) -> Any:
         if not fits:
-            self._reader.wrong.append(f"{self.of(key)} is {what}, not {value!r}")
+            self._reader.wrong.append(f"{self.of(key)} is {what}, not {_shown(value)}")
+            self._reader.unread.add(self.of(key))
             return instead
         return value
+
+
+def place_of(text: str, *, least: int = 1) -> tuple[str, int] | None:
+    """HOST:PORT; None where that cannot be one.  least: port, 0 where any free one will do."""
+    host, _, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not (port.isascii() and port.isdecimal() and len(port) <= _PORT and least <= int(port) < 1 << 16):
+        return None
+    if not host.isprintable() or any(letter.isspace() for letter in host):
+        return None
+    try:
+        host.encode("idna")  # as a name is looked up: each part of it has 1 to 63 letters
+    except UnicodeError:
+        return None
+    return (host, int(port)) if host else None
+
+
+def _shown(value: Any) -> str:
+    """A value in a message."""
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}... of {len(text):,} letters"
 
 
 def warn(lines: list[str]) -> None:

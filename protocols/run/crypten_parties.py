@@ -25,6 +25,7 @@ from .role_process import own_inputs
 
 _ROOT = Path(__file__).resolve().parents[2]
 _GIVEN = "given.json"
+_LOADED = ("mpc.net.gloo", "mpc.interop.crypten:load")  # takes seconds: once for all parties
 _TIMEOUT = 300.0  # seconds of a silent peer, which may still import CrypTen on a busy machine
 Said = Mapping[str, Any]
 Play = Callable[[ModuleType, Said, Arrays], Iterable[Said]]
@@ -56,8 +57,8 @@ def play_on_crypten(
         for party, own in (private or {}).items():
             write_private(private_path(folder, home_of(party)), own)
         launch(
-            inside([python, *own_command(module, str(folder))[1:]]), parties, transport="gloo", output=hear,
-            limit=limit, timeout=_TIMEOUT, environment=environment,
+            inside(own_command(module, str(folder), python=python)), parties, transport="gloo", output=hear,
+            limit=limit, timeout=_TIMEOUT, environment=environment, load=_LOADED,
         )  # fmt: skip
     return list(said.values())
 
@@ -66,7 +67,7 @@ def crypten_party(play: Play) -> None:
     """The life of one party's process."""
 
     def main() -> None:
-        load()  # takes seconds, in which nobody waits for anybody
+        load()  # where it was not yet, it takes seconds, in which nobody waits for anybody
         folder, transport = Path(sys.argv[1]), join()
         crypten = join_crypten(transport)
         own = own_inputs(folder, home_of(transport.hosted[0]))

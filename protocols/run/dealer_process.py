@@ -28,11 +28,12 @@ from mpc.net.channel import adopt, await_parties, call_dealer
 from mpc.net.frames import DEALER_NODE
 from mpc.net.joining import Address, listen_in_kernel
 from mpc.net.keys import Keys, keys_for
-from mpc.nursery import Started, start
+from mpc.nursery import ONE_THREAD, Started, start
 from offline import Plan, Store, StoreSource, StreamSource, TrustedDealer, serve
 from offline.plan import describe
 
 from .tagged_file import read_kept, write
+from .terminal import write_line
 
 _DEALER = "MASKED_DEALER"
 _TO_GREET = 1.5  # times what all have to meet: a dealer that dies is missed at once, and one that loads is none to lose
@@ -72,7 +73,8 @@ def dealer_beside(
     said = scratch / "dealer.log"  # a dealer that loses a party is a witness, not the cause
     with listener, lifeline() as (held, tied), said.open("wb") as log:
         process = start(
-            [*command, "--listener", str(listener.fileno())], {**os.environ, **places.pop(DEALER_NODE), **tied},
+            [*command, "--listener", str(listener.fileno())],
+            {**ONE_THREAD, **os.environ, **places.pop(DEALER_NODE), **tied},
             keep=[listener.fileno(), held], stdout=None, stderr=log.fileno(),
             load=["protocols.cli", "protocols.commands.dealer"],
         )  # fmt: skip
@@ -143,7 +145,7 @@ def source_for(
     """
     party = here.node
     if material is not None:
-        said = lambda line: print(f"{NOTE}{line}", file=sys.stderr)  # noqa: E731
+        said = lambda line: write_line(f"{NOTE}{line}", sys.stderr)  # noqa: E731
         return stored(material / f"party-{party}", party, session, said)
     if _DEALER not in os.environ:
         raise ConfigError(
@@ -213,7 +215,8 @@ def check_store(home: Path, party: int, session: str, plan: Plan, steps: int, *,
         if store.plan.digest != plan.digest:
             raise OutOfMaterial(
                 f"{home} was dealt for another run: {_difference(store.plan, plan)} ({run}); make the right plan "
-                f"with '{cure}' and deal it with 'masked offline deal plan.json --steps {steps} --out DIR'"
+                f"with '{cure}' and deal it with 'masked offline deal plan.json --steps "
+                f"{steps if steps > 1 else 'N'} --out DIR'"
             )
         StoreSource(store, party=party, session=session).want(steps)
 

@@ -59,12 +59,20 @@ class MemoryDesk:
         """Say it to whoever hears next."""
         self._world.told.append(words)
 
+    def tell_last(self) -> None:
+        """Nothing: there is no world outside."""
+
     def hear_from(self, late: int, shape: tuple[int, ...]) -> None:
         """Nothing: there is no world outside."""
 
     def hear(self, shape: tuple[int, ...]) -> np.ndarray:
         """What was told, in order."""
         return self._world.told.popleft().reshape(shape)
+
+    def ask(self, decision: int, words: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+        """Say it, and hear who answers."""
+        self.tell(words)
+        return self.hear(shape)
 
 
 class FileDesk:
@@ -113,6 +121,9 @@ class FileDesk:
         except OSError:
             raise self._gone() from None
 
+    def tell_last(self) -> None:
+        """Nothing: there is no world outside."""
+
     def hear_from(self, late: int, shape: tuple[int, ...]) -> None:
         """Nothing: there is no world outside."""
 
@@ -135,6 +146,11 @@ class FileDesk:
             raw += more
         self._patience = self._usual
         return np.frombuffer(raw, np.int64).reshape(shape)
+
+    def ask(self, decision: int, words: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+        """Say it, and hear what the client at the other end answers."""
+        self.tell(words)
+        return self.hear(shape)
 
     def close(self) -> None:
         """Let go of files and of the pipe."""

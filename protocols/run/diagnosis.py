@@ -13,9 +13,9 @@ from typing import Any
 
 from mpc.errors import ConfigError, PeerLost
 from mpc.net.certificates import Certificate
-from mpc.net.door import KEEP_ALIVE, keeps_window
 from mpc.net.probe import Link, probe
-from mpc.net.tls import let_idle, over
+from mpc.net.tls import let_idle, over, version_of
+from mpc.net.tuning import KEEP_ALIVE, keeps_window
 
 from .exits import say
 from .member_process import Prepared, gathered_in_time
@@ -33,13 +33,17 @@ _APART = 60.0  # seconds between two clocks
 
 @dataclass(frozen=True)
 class Finding:
-    """verdict: PASS, WARN or FAIL.  of: a link, a role or a certificate.  what: was found, and the cure."""
+    """verdict: PASS, WARN or FAIL.  of: a link, a role or a certificate.  what: was found, and the cure.
+
+    tls: the version that a link to this role speaks.
+    """
 
     verdict: str
     of: str
     what: str
     seconds: float | None = None
     bytes_per_second: float | None = None
+    tls: str | None = None
 
 
 def diagnosed(
@@ -53,6 +57,7 @@ def diagnosed(
     member = replace(given.member, session=f"{config.session} doctor{waits}")
     names = member.names
     links, missing = gathered_in_time(replace(given, member=member), wait)
+    versions = {names[peer]: version_of(sock) for peer, sock in links.items()}
     mesh = over(member, links, config.round + 2.0 * wait, say)
     try:
         measured = probe(mesh, member.linked, links)
@@ -70,21 +75,25 @@ def diagnosed(
     finally:
         mesh.close()
     found += [
-        Finding(FAIL, names[peer], f"is missing after {wait:g} s: {why}") for peer, why in sorted(missing.items())
+        Finding(FAIL, f"link to {names[peer]}", f"none after {wait:g} s: {why}")
+        for peer, why in sorted(missing.items())
     ]
     certificates = {config.role: member.certificate}
     certificates |= {names[other]: peer.certificate for other, peer in member.peers.items()}
     now = dt.datetime.now(dt.timezone.utc)
-    found += [_of_certificate(role, each, now) for role, each in certificates.items()]
+    found += [_of_certificate(role, each, now, versions.get(role)) for role, each in certificates.items()]
     return found, _prediction(given, [each for each in measured.values() if isinstance(each, Link)])
 
 
-def _of_certificate(role: str, certificate: Certificate, now: dt.datetime) -> Finding:
+def _of_certificate(role: str, certificate: Certificate, now: dt.datetime, tls: str | None) -> Finding:
+    """tls: the version that is spoken with it, of one that there is a link to."""
+    spoken = f"; {tls} is spoken" if tls else ""
     try:
         soon = certificate.check_time(now)
     except ConfigError as error:
-        return Finding(FAIL, role, str(error))
-    return Finding(WARN if soon else PASS, role, soon or f"certificate until {certificate.end:%Y-%m-%d}")
+        return Finding(FAIL, role, f"{error}{spoken}", tls=tls)
+    what = soon or f"certificate until {certificate.end:%Y-%m-%d}"
+    return Finding(WARN if soon else PASS, role, f"{what}{spoken}", tls=tls)
 
 
 def _of_link(name: str, link: Link | PeerLost) -> Finding:

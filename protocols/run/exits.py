@@ -18,21 +18,26 @@ from mpc.extras import extra
 from mpc.launch import tell_launcher
 from mpc.lifeline import ENDS, end_with_launcher, hear_ctrl_c
 
+from .terminal import write_line
+
+PLACE = "choose a place that can be used"
+
 
 def say(line: str) -> None:
     """On stderr, at once."""
-    print(line, file=sys.stderr, flush=True)
+    write_line(line, sys.stderr)
 
 
 @contextlib.contextmanager
-def exit_codes(
-    *mistakes: type[Exception], place: str = "choose a place that can be used", stopped: str = "stopped"
-) -> Iterator[None]:
+def exit_codes(*mistakes: type[Exception], place: str = PLACE, stopped: str = "stopped") -> Iterator[None]:
     """Around all that a command does.  mistakes: of a user, beside MaskedError.  place: the cure of an OSError."""
     end_with_launcher()
     hear_ctrl_c()
     for how in set(ENDS) - {signal.SIGINT}:
-        signal.signal(how, _unwind)
+        if (
+            how is not signal.SIGHUP or signal.getsignal(how) is not signal.SIG_IGN
+        ):  # nohup: a closed terminal ends nothing
+            signal.signal(how, _unwind)
     users: tuple[type[Exception], ...] = (MaskedError, *mistakes)
     try:
         with extra("this command"):
@@ -45,18 +50,22 @@ def exit_codes(
             tell_launcher(error)
         say(f"error: {error}")
         raise SystemExit(2) from None
-    except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        say(f"error: {where}{error.strerror or error}: {place}")
+    except (OSError, MemoryError) as error:
+        say(f"error: {of_machine(error, place)}")
         _leave(2)
-    except MemoryError:
-        say("error: there is not the memory for this: choose smaller sizes, such as fewer arms, dimensions or steps")
-        raise SystemExit(2) from None
     except KeyboardInterrupt as error:
         if isinstance(error.__context__, SystemExit):  # it had said why, and was on its way out
             raise error.__context__ from None
         say(stopped)
         raise SystemExit(130) from None
+
+
+def of_machine(error: OSError | MemoryError, place: str = PLACE) -> str:
+    """What this machine has not got, in words.  place: the cure where it is one."""
+    if isinstance(error, MemoryError):
+        return "there is not the memory for this: choose smaller sizes, such as fewer arms, dimensions or steps"
+    where = f"{error.filename}: " if error.filename else ""
+    return f"{where}{error.strerror or error}: {place}"
 
 
 def _unwind(how: int, _: object) -> None:

@@ -7,10 +7,12 @@
     keep/HOME/checkpoint-n.npz        a client that keeps its state
     keep/NOTES, keep/again.json       what a client learned, and which decisions were made again
     keep/heard                        between machines, what the world outside told a client
+    keep/told                         between machines, which decisions the world was told before
+    keep/dealt                        between machines, of a dealer: there is nothing left for it to deal
     keep/checkpoint-n.npz             of a simulation: all roles
     keep/finished                     what the run came to is written; without it, what is kept is of an unfinished run
 
-All but the last is authenticated, under a key of the home where it lies: see `tagged_file`.  Keys and shares are
+All of it is authenticated, under a key of the home where it lies: see `tagged_file`.  Keys and shares are
 readable by their owner alone, and never leave the folder.
 """
 
@@ -23,22 +25,23 @@ import os
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from mpc.errors import ConfigError
 from mpc.extras import require
-from mpc.files import write_whole
+from mpc.lifeline import by_its_maker
 from mpc.prg import fresh_key
 
 from .checkpoint import Checkpoint, checkpoint_at, checkpoints, common, forget_all, forget_beyond
 from .notes import AGAIN, Notes
 from .program import Program, apart, home_of
-from .tagged_file import HOME_KEY, read_kept, write_kept, writing
+from .tagged_file import HOME_KEY, read_kept, write_kept
 
 COIN_KEY, SEEDS_KEY, RUN = "coin.key", "seeds.key", "run.json"
 OF_LAUNCHER = HOME_KEY, RUN, COIN_KEY, SEEDS_KEY, AGAIN
-HEARD = "heard"
+HEARD, TOLD, COINS, DEALT, LEFT = "heard", "told", "coins", "dealt", "left"
 _FINISHED = "finished"
 _DISCARD = "put it back, or discard the run with --overwrite"
 _DEALER, _MATERIAL = "a dealer beside the run", "material"
@@ -83,11 +86,17 @@ def check_free(keep: Keep, homes: Iterable[Path], notes: Path | None = None) -> 
     """ConfigError where there is a run that was not finished, and nobody said to discard it."""
     there = any(checkpoints(home) for home in homes)
     noted = notes is not None and notes.exists() and notes.stat().st_size > 0
-    if (there or noted) and not keep.overwrite and not (keep.folder / _FINISHED).exists():
+    if (there or noted) and not keep.overwrite and not _is_finished(keep.folder):
         way = "go on with --resume, discard" if there else "there is no checkpoint to go on from, so discard"
         raise ConfigError(
             f"{keep.folder} holds a run that was not finished: {way} it with --overwrite, or choose another --out"
         )
+
+
+def _is_finished(folder: Path) -> bool:
+    """Whether the run that was kept there came to its end; ConfigError where another's word for it lies there."""
+    note = folder / _FINISHED
+    return note.exists() and read_kept(note, cure=f"go on with --resume, or {_DISCARD}") == b""
 
 
 def check_free_for(program: Program[Any], keep: Keep) -> None:
@@ -164,7 +173,7 @@ def latest(program: Program[Any], folder: Path) -> Checkpoint:
 def forget(program: Program[Any], folder: Path) -> None:
     """Delete all that a run of this program kept; what else lies there stays."""
     notes = () if program.notes is None else (program.notes.notes,)
-    clear(folder, _homes_there(program, folder), (*OF_LAUNCHER, *notes, HEARD, _FINISHED))
+    clear(folder, _homes_there(program, folder), (*OF_LAUNCHER, *notes, HEARD, TOLD, COINS, DEALT, LEFT, _FINISHED))
 
 
 def clear(folder: Path, homes: Sequence[Path], names: Iterable[str]) -> None:
@@ -182,8 +191,7 @@ def settle(program: Program[Any], folder: Path) -> None:
     if not program.lasting:
         forget(program, folder)
     elif folder.exists():
-        with writing(folder / _FINISHED):
-            write_whole(folder / _FINISHED, b"")
+        write_kept(folder / _FINISHED, b"")
 
 
 def _homes_there(program: Program[Any], folder: Path) -> list[Path]:
@@ -245,8 +253,8 @@ def no_checkpoint(folder: Path) -> ConfigError:
 
 
 @contextlib.contextmanager
-def reserved(keep: Path) -> Iterator[None]:
-    """`keep` made, and locked for this process: two runs in one folder would undo each other.
+def reserved(keep: Path, option: str = "--out") -> Iterator[None]:
+    """`keep` made, and locked for this process: two runs in one folder would undo each other.  option: says where.
 
     The lock is the kernel's, so it ends with the process, however that ends.  Folders in which nothing was kept are
     removed again.
@@ -254,15 +262,16 @@ def reserved(keep: Path) -> Iterator[None]:
     missing = _missing(keep)
     try:
         keep.mkdir(parents=True, exist_ok=True)
-        lock = _locked(keep / "lock")
+        lock = _locked(keep / "lock", option)
     except OSError as error:
-        raise _unusable(keep, error, "--out") from error
+        raise _unusable(keep, error, option) from error
     finally:
         _remove_empty(missing)
+    unlock = by_its_maker(partial((keep / "lock").unlink, missing_ok=True))
     try:
         yield
     finally:
-        (keep / "lock").unlink(missing_ok=True)
+        unlock()
         os.close(lock)
         _remove_empty(missing)
 
@@ -290,7 +299,7 @@ def check_file(path: Path, option: str) -> None:
         _remove_empty(missing)
 
 
-def _locked(path: Path) -> int:
+def _locked(path: Path, option: str) -> int:
     while True:
         lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         try:
@@ -299,7 +308,7 @@ def _locked(path: Path) -> int:
             holder = os.read(lock, 20).decode(errors="replace")
             os.close(lock)
             raise ConfigError(
-                f"process {holder} has a run in {path.parent}: wait for its end, or choose another --out"
+                f"process {holder} has a run in {path.parent}: wait for its end, or choose another {option}"
             ) from None
         except OSError:
             os.close(lock)

@@ -18,18 +18,21 @@ from typing import Any, TypeVar
 import numpy as np
 
 from mpc.client import ClientLink
-from mpc.errors import PeerLost, StoppedTogether, told_to_peers
+from mpc.errors import ConfigError, PeerLost, StoppedTogether, Told, told_to_peers
 from mpc.net.transport import Transport
 
 from .checkpoint import Checkpoint, checkpoint_at, checkpoints, forget_beyond
 from .desk import State
-from .folder import SEEDS_KEY, other_owner
+from .folder import COINS, SEEDS_KEY, TOLD, other_owner
 from .notes import Notes, note_again
 from .program import Arrays, Fresh
 from .role_process import Task
-from .standing import Agreed, Standing, fresh_word
+from .standing import Agreed, Standing, Telling, fresh_word
 from .tagged_file import prepare, read_kept, write_kept
 
+_PUT_BACK = "put it back, or begin anew"
+_NAME = "the name of these coins"
+_NAMED = 16  # letters
 T = TypeVar("T")
 Say = Callable[[str], None]
 
@@ -38,7 +41,8 @@ Say = Callable[[str], None]
 class Kept:
     """What a role keeps below `keep`.  home: the folder of its checkpoints; "" of one that keeps none.
 
-    anew: it begins a run; else it goes on with one.  spends: see `Standing`.
+    anew: it begins a run; else it goes on with one.  spends: see `Standing`.  of: see `Task`.  coins: the name of those
+    that it draws for itself.
     """
 
     keep: Path
@@ -48,28 +52,53 @@ class Kept:
     notes: Notes | None
     anew: bool
     spends: bool = False
+    of: str = ""
+    coins: Callable[[], str] = str
     again: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64), repr=False)
+    noted: np.ndarray | None = field(default=None, repr=False)
     _last: tuple[int, Arrays] | None = field(default=None, repr=False)
 
     def standing(self) -> Standing:
         """What it says of itself."""
         saves = tuple(self._saves()) if self.home else None
         noted = None if self.notes is None else len(self.notes.words())
-        return Standing(self.role, saves, noted, self.anew, fresh_word(), self.spends)
+        return Standing(
+            self.role, saves, noted, self.anew, fresh_word(), self.spends, self._told(), self.coins(), self._before()
+        )  # fmt: skip
+
+    def _before(self) -> str:
+        """The name of all roles' coins when all went on last."""
+        path = self.keep / COINS
+        return read_kept(path, cure=_PUT_BACK).decode() if path.exists() else ""
+
+    def _told(self) -> tuple[Telling, ...]:
+        """Which decisions had been told before when all went on last."""
+        if not (path := self.keep / TOLD).exists():
+            return ()
+        return tuple((first, end, times) for first, end, times in json.loads(read_kept(path, cure=_PUT_BACK)))
 
     def begin(self, agreed: Agreed, say: Say, unit: str) -> Arrays | None:
         """Let go of what comes after the decision that all go on from; gives a client's state after it.
 
-        `again`: what a client had noted of decisions that are made again.
+        `again`: what a client had noted of decisions that are made again.  `noted`: what it noted last, if anything.
         """
         prepare(self.keep)
         start, self._last = agreed.start, None
-        self.again = np.zeros(0, np.int64) if self.notes is None else self.notes.words()[start:]
+        words = np.zeros(0, np.int64) if self.notes is None else self.notes.words()
+        self.again, self.noted = words[start:], words[-1] if len(words) else None
         if start or not self.anew:
             say(f"all go on from {unit} {start:,}")
+        if agreed.told != self._told():  # before any of it is told anew, and notes are cut
+            write_kept(self.keep / TOLD, json.dumps(agreed.told).encode())
+        if agreed.coins != self._before():
+            write_kept(self.keep / COINS, agreed.coins.encode())
         if self.notes is not None and (noted := len(self.again)):
             note_again(self.keep, start, start + noted)
-            say(f"{noted:,} {unit}s from {start:,} on are made again: what was learned of them counts twice")
+            how = (
+                "other coins: what was learned of them counts twice" if agreed.again else
+                f"the same coins and fresh masks: only what comes out otherwise tells more of that {unit}"
+            )  # fmt: skip
+            say(f"{noted:,} {unit}s from {start:,} on are made again with {how}")
             self.notes.cut(start)
         self.anew = False
         if not self.home:
@@ -101,6 +130,10 @@ class Kept:
         for path, each in found:
             if (each.facts.get("role"), each.facts.get("run")) != (self.home, self.run):
                 raise other_owner(path, each, self.home, self.run)
+            if each.facts.get("of", self.of) != self.of:
+                raise ConfigError(
+                    f"{path} was kept under other options: put them back, at all roles, or begin anew in other folders"
+                )
         return [(each.done, str(each.facts.get("attempt"))) for _, each in found]
 
 
@@ -110,37 +143,46 @@ def beginning(task: Task, agreed: Agreed) -> Task:
 
 
 def until_over(
-    meet: Callable[[float], T], play: Callable[[T], Any], kept: Kept, *, first: float, back: float, say: Say
+    meet: Callable[[float], T], play: Callable[[T], Any], kept: Kept, *, first: float, back: float, say: Say,
+    waits: Callable[[PeerLost], None] = lambda _: None,
 ) -> Any:  # fmt: skip
     """Meet and play; whoever loses another meets all again.
 
     meet: in so many seconds.  first, back: how many, at the start and for one who was lost.  Who is lost before all had
     agreed that they begin is waited for until the end of the first; one that ends there with an error of its own, such
-    as rows that do not fit, ends the start for all.
+    as rows that do not fit, ends the start for all.  waits: told of each that is waited for.
     """
     seconds, until = first, time.monotonic() + first
     while True:
-        met = meet(seconds)
+        try:
+            met = meet(seconds)
+        except PeerLost as lost:
+            lost.begun = not kept.anew
+            raise
         try:
             return play(met)
         except StoppedTogether:
             raise
         except PeerLost as lost:
-            left = until - time.monotonic()
+            lost.begun, left = not kept.anew, until - time.monotonic()
             if kept.anew and (lost.failed or left <= 0):
                 raise
             again = "again" if kept.anew else "again with --resume"
             seconds = left if kept.anew else back
+            waits(lost)
             say(f"{lost}; all who are left wait up to {seconds:.0f} s for it to be started {again}")
 
 
 class Seeds:
-    """Coins that a role draws for itself, by name: one that goes on has those that it had."""
+    """Coins that a role draws for itself, by name: one that goes on has those that it had.
+
+    They have a name themselves, which tells nothing of them: by it all know whether these are the same as before.
+    """
 
     def __init__(self, keep: Path, fresh: Fresh, *, resume: bool) -> None:
         self._path, self._fresh, self._drawn = keep / SEEDS_KEY, fresh, dict[str, bytes]()
         if resume and self._path.exists():
-            had = json.loads(read_kept(self._path, cure="put it back, or begin anew"))
+            had = json.loads(read_kept(self._path, cure=_PUT_BACK))
             self._drawn = {name: bytes.fromhex(seed) for name, seed in had.items()}
         self._kept = len(self._drawn)
 
@@ -150,18 +192,24 @@ class Seeds:
             self._drawn[name] = self._fresh(name)
         return self._drawn[name]
 
+    def name(self) -> str:
+        """That of all that were drawn; "" where none were."""
+        return self(_NAME).hex()[:_NAMED] if self._drawn else ""
+
     def keep(self) -> None:
-        """They are on the disk when this returns."""
-        if len(self._drawn) > self._kept:
+        """They are on the disk when this returns, with their name."""
+        if self.name() and len(self._drawn) > self._kept:
             write_kept(self._path, json.dumps({name: seed.hex() for name, seed in self._drawn.items()}).encode())
             self._kept = len(self._drawn)
 
 
 @contextmanager
-def left_with_a_word(link: Transport | ClientLink) -> Iterator[None]:
-    """Whoever fails tells the others first."""
+def left_with_a_word(
+    link: Transport | ClientLink, told: Callable[[BaseException], Told] = told_to_peers
+) -> Iterator[None]:
+    """Whoever fails tells the others first.  told: what; a client, or a dealer, says `told_by_client`."""
     try:
         yield
     except BaseException as error:
-        link.close(reason=told_to_peers(error))
+        link.close(reason=told(error))
         raise

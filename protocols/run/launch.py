@@ -161,6 +161,11 @@ def ended(program: Program[Any], prepared: Prepared, done: int) -> Ended:
     words, again, most = np.zeros(0, np.int64), 0, 1
     if (notes := notes_in(program, task.keep)) is not None:
         words = notes.words()
+        if len(words) < done:
+            raise ConfigError(
+                f"{notes.path} holds {len(words):,} of {done:,} {program.unit}s: it was removed or cut at the end of "
+                "the run, whose result is lost; run again with --overwrite"
+            )
         again, most = beyond(task.keep, done, len(words))
     draws = program.draws(0, done)
     coins, dealt = None, {"blocks": 0, "seconds": 0.0}

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
@@ -24,15 +23,17 @@ import numpy as np
 from bandits.csv_table import TableError, read_rows
 from mpc.errors import ConfigError, MaskedError
 from mpc.net import certificates
+from mpc.net.certificates import Certificate
 from mpc.net.member import Member, Met, Peer
-from mpc.net.pages import serving
+from mpc.net.pages import check_exposed, check_own, serving
 from mpc.net.remaking import meet_lasting
-from mpc.net.tls import listen_on, meet_some
+from mpc.net.tls import Listener, listen_on, meet_some
+from offline import Store
 
 from .alignment import NO_ROWS, Rows, check_distinct
-from .apart import SECRET_BYTES, Apart, Asked, Seat
+from .apart import SECRET_BYTES, Apart, Asked, Seat, links_of
 from .call_desk import Call, Calls, found
-from .config import DEALER, ON_SHARES, Config
+from .config import ADDRESS_MISSING, DEALER, LISTEN_MISSING, ON_SHARES, Config, Mistake, misfit
 from .exits import say
 from .folder import reserved
 from .going_on import Seeds
@@ -40,6 +41,7 @@ from .on_shares import CHECKPOINTS, OnShares
 from .options import System, add_problem, check_parties, natural
 from .parser import Parser
 from .program import Brings, Fresh, fingerprint
+from .release import release
 from .status import Status
 from .tagged_file import HOME_KEY
 
@@ -63,40 +65,90 @@ class Prepared:
 
 
 def prepared(
-    config: Config, system: System, fresh: Fresh | None = None, *, resume: bool = False,
+    config: Config, system: System | None, fresh: Fresh | None = None, *, resume: bool = False,
     say: Callable[[str], None] = say, links: bool = False,
 ) -> Prepared:  # fmt: skip
     """All that can be wrong on this machine is found before anybody is called, and said at once.
 
-    fresh: draws this role's own coins.  resume: it goes on with what it kept, its coins among it.  say: told what
-    whoever watches should know.  links: nothing is played, so data, material and folders may still be missing.
+    config: with the mistakes that were found when it was read.  system: None where these leave it open; what can be
+    judged without it is.  fresh: draws this role's own coins.  resume: it goes on with what it kept, its coins among
+    it.  say: told what whoever watches should know.  links: nothing is played, so data, material and folders may still
+    be missing, and certificates be out of their time, which is a finding there.
     """
     seeds = Seeds(config.folder / CHECKPOINTS, fresh or _drawn, resume=resume)
-    wrong: list[str] = []
+    wrong = list(config.wrong)
     noted = partial(_noted, wrong)
-    apart, own, member, rows = None, None, None, NO_ROWS
-    with noted("options"):
-        apart = apart_of(system, config)
-        if config.role not in apart.names:
-            raise ConfigError(f"there is no role {config.role!r} in {apart.name}: there are {', '.join(apart.names)}")
-    if apart is not None and config.role in apart.names:
-        with noted(""):
-            member = _member(config, apart, wrong, say)
-    if apart is not None and config.role in apart.names and not links:
+    apart, own, rows = None, None, NO_ROWS
+    if system is not None and config.knows("mode"):
+        if config.mode not in system.modes:
+            wrong.append(no_mode(config.program, config.mode, system))
+        elif config.knows("parties", "options"):
+            with noted("options"):
+                apart = apart_of(system, config)
+    if apart is not None and config.role not in apart.names:
+        if config.knows("role"):
+            wrong += [f"there is no role {config.role!r} in {apart.name}: there are {', '.join(apart.names)}"]
+        apart = None
+    member = _member(config, apart, wrong, say, late=links)
+    if not links:
         with noted("data"):
             own, rows = _own(config, apart, seeds)
+    if config.knows("material") and not links:
         with noted("material.store"):
-            apart.check(config, resume=resume)
+            if apart is not None:
+                apart.check(config, resume=resume)
+            elif config.store is not None and config.knows("material.store"):
+                Store(config.store).close()
+    if config.watch is not None:
+        with noted("watch.listen"):
+            check_own(config.watch[0])
+    if config.serve is not None:
+        wrong += _of_service(config)
     calls: dict[str, Call] = {}
     for name, where in (("tell", config.tell), ("hear", config.hear)):
-        with noted("world"):
-            calls |= {name: found(where, config.home)} if where else {}
-    if not links:
+        if config.knows(f"world.{name}"):
+            with noted("world"):
+                calls |= {name: found(where, config.home)} if where else {}
+    if not links and config.knows("output.folder"):
         with noted("output.folder"):
             _check_folder(config.folder, resume=resume)
     if wrong or apart is None or member is None:
-        raise ConfigError(f"{config.path} does not fit:" + "".join(f"\n  {line}" for line in wrong))
+        raise misfit(config.path, list(dict.fromkeys(wrong)))
     return Prepared(config, apart, member, own, seeds, calls.get("tell"), calls.get("hear"), resume, rows, say)
+
+
+def _of_service(config: Config) -> list[str]:
+    """What is wrong with where, and how, the role's owner's programs ask."""
+    wrong = list[str]()
+    if config.tokens is None and config.serve is not None:
+        with _noted(wrong, "serve.listen"):
+            check_exposed(config.serve[0])
+    if config.beat >= config.round and config.knows("serve.beat", "timeouts.round"):
+        wrong.append(
+            f"serve.beat is {config.beat:g} s, and who is silent for timeouts.round, {config.round:g} s, is lost: "
+            "choose a shorter beat"
+        )
+    return wrong
+
+
+def no_mode(program: str, mode: str, system: System) -> str:
+    """In words."""
+    return f"{program} has no mode {mode!r}: there is {', '.join(system.modes)}"
+
+
+def unused(given: Prepared) -> list[str]:
+    """What a file says that its role does not look at; nothing is wrong with that."""
+    config, apart = given.config, given.apart
+    node = apart.names.index(config.role)
+    served = isinstance(apart, OnShares) and apart.program.served
+    ways = (
+        ("material.store", config.store is not None and node >= apart.parties, "only computing parties draw material"),
+        ("data.id", bool(config.id) and config.data is None, "there is no data.file"),
+        ("data.columns", bool(config.columns) and config.data is None, "there is no data.file"),
+        ("[serve]", config.serve is not None and (not served or config.role == DEALER), "it is not asked over HTTP"),
+        ("[world]", bool(config.tell or config.hear) and node < apart.parties, "only clients meet the world"),
+    )
+    return [f"{key} is not used by {config.role}: {why}" for key, there, why in ways if there]
 
 
 def _drawn(_: str) -> bytes:
@@ -119,16 +171,24 @@ def play(
         lines, who = (sys.stdin.fileno() if heard is None else heard, told or sys.stdout), config.role
         watched = isinstance(apart, OnShares)
         return Calls(
-            *lines, timeout=config.round, tells=given.tells, hears=given.hears, record=record, who=who, watched=watched
+            *lines,
+            timeout=config.round,
+            tells=given.tells,
+            hears=given.hears,
+            record=record,
+            who=who,
+            watched=watched,
+            resumed=given.resume,
         )
 
     config.folder.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as around:
-        around.enter_context(reserved(config.folder / CHECKPOINTS))
+        around.enter_context(reserved(config.folder / CHECKPOINTS, "output.folder"))
         if config.watch is not None:
             host, port = around.enter_context(serving(config.watch, status.pages()))
             given.say(f"http://{host}:{port}/metrics and /healthz say how this role stands")
-        meets = partial(gathered, given)
+        listener = around.enter_context(_listener(given) or nullcontext())
+        meets = partial(gathered, given, listener)
         seat = Seat(
             config,
             given.member,
@@ -146,12 +206,14 @@ def play(
             apart.play(seat)
 
 
-def gathered(given: Prepared, seconds: float) -> Met:
-    """Connections to all that this role has links with, in at most so many seconds."""
-    config, say = given.config, given.say
-    links = meet_lasting(
-        given.member, _listener(given), grace=config.link, timeout=config.round, starting=seconds, log=say
-    )
+def gathered(given: Prepared, listener: Listener | None, seconds: float) -> Met:
+    """Connections to all that this role has links with, in at most so many seconds.
+
+    listener: stays the role's, from the first meeting to its end; whoever lets go of an address may find it taken when
+    all meet again.
+    """
+    config, say, own = given.config, given.say, None if listener is None else listener.dup()
+    links = meet_lasting(given.member, own, grace=config.link, timeout=config.round, starting=seconds, log=say)
     say("all are there")
     return links
 
@@ -161,7 +223,7 @@ def gathered_in_time(given: Prepared, seconds: float) -> tuple[Met, Mapping[int,
     return meet_some(given.member, _listener(given), seconds, given.say)
 
 
-def _listener(given: Prepared) -> Any:
+def _listener(given: Prepared) -> Listener | None:
     config = given.config
     if config.listen is None:
         return None
@@ -177,7 +239,9 @@ def _noted(wrong: list[str], where: str) -> Iterator[None]:
     try:
         yield
     except (MaskedError, TableError) as error:
-        wrong += [f"{where}: {line}" if where else line for line in str(error).splitlines()]
+        start = f"{where}: " if where else ""
+        lines = zip(str(error).splitlines(), error.told.splitlines(), strict=True)
+        wrong += [Mistake.of(f"{start}{line}", f"{start}{told}") for line, told in lines]
 
 
 class _Parser(Parser):
@@ -237,18 +301,21 @@ def options_of(
     return options
 
 
-def _own(config: Config, apart: Apart, fresh: Fresh) -> tuple[Any, Rows]:
-    """What this role alone has, and the ids of its rows."""
+def _own(config: Config, apart: Apart | None, fresh: Fresh) -> tuple[Any, Rows]:
+    """What this role alone has, and the ids of its rows.  Without an `apart` its file is read all the same."""
+    if not config.knows("data.file", "data.columns", "data.id"):
+        return None, NO_ROWS
+    read = None if config.data is None else read_rows(config.data, config.columns, by=config.id)
+    if apart is None:
+        return None, NO_ROWS
     wanted = apart.brings(config.role)
-    if not wanted.columns + wanted.more:
-        if config.data is not None:
-            raise ConfigError(f"{config.role} brings no data of its own: leave out data.file")
-        return apart.brought(config.role, None, fresh), NO_ROWS
-    if config.data is None:
+    if read is None:
         if wanted.columns:
             raise ConfigError(f"{config.role} brings {_wanted(wanted)}: name its file in data.file")
         return apart.brought(config.role, None, fresh), NO_ROWS
-    rows, ids = read_rows(config.data, config.columns, by=config.id)
+    if not wanted.columns + wanted.more:
+        raise ConfigError(f"{config.role} brings no data of its own: leave out data.file")
+    rows, ids = read
     if rows.shape[1] not in (wanted.columns, wanted.columns + wanted.more) or not rows.shape[1]:
         raise ConfigError(f"{config.data} gives {rows.shape[1]} columns, and {config.role} brings {_wanted(wanted)}")
     if len(rows) < wanted.rows:
@@ -264,50 +331,73 @@ def _wanted(wanted: Brings) -> str:
     return f"{' or '.join(f'{count:,}' for count in dict.fromkeys(ways))} numbers for each {wanted.row}"
 
 
-def _member(config: Config, apart: Apart, wrong: list[str], say: Callable[[str], None]) -> Member:
-    names = apart.names
-    now, peers = dt.datetime.now(dt.timezone.utc), dict[int, Peer]()
-    own = certificates.read(config.certificate)
-    with _noted(wrong, "own"):
-        certificates.check_key(config.key, own)
-        _warn(say, own.check_time(now))
+def _member(
+    config: Config, apart: Apart | None, wrong: list[str], say: Callable[[str], None], *, late: bool
+) -> Member | None:  # fmt: skip
+    """Who this role is, and who the others are; what is wrong with that is noted.  None where that leaves it open.
+
+    late: certificates may be out of their time.
+    """
+    now, peers, own = dt.datetime.now(dt.timezone.utc), dict[str, Peer](), None
+    if config.knows("own.certificate"):
+        with _noted(wrong, "own"):
+            own = certificates.read(config.certificate, cure="make one with 'masked keys init'")
+            _check_time(own, now, say, late=late)
+    if own is not None and config.knows("own.key"):
+        with _noted(wrong, "own"):
+            certificates.check_key(config.key, own)
     for role, peer in config.peers.items():
         with _noted(wrong, f'peers."{role}"'):
-            if role not in names:
-                raise ConfigError(f"there is no such role in {apart.name}: there are {', '.join(names)}")
-            found = certificates.read(peer.certificate)
-            if not found.is_of(peer.fingerprint):
-                raise ConfigError(f"its certificate has another fingerprint than {peer.fingerprint!r}")
-            _warn(say, found.check_time(now))
-            peers[names.index(role)] = Peer(found, peer.address)
+            if apart is not None and role not in apart.names:
+                raise ConfigError(f"there is no such role in {apart.name}: there are {', '.join(apart.names)}")
+            if config.knows(f"peers.{role}.certificate", f"peers.{role}.fingerprint"):
+                found = certificates.read(peer.certificate)
+                if not found.is_of(peer.fingerprint):
+                    raise ConfigError(f"its certificate has another fingerprint than {peer.fingerprint!r}")
+                _check_time(found, now, say, late=late)
+                peers[role] = Peer(found, peer.address)
+    if apart is None:
+        return None
+    names = apart.names
+    node = names.index(config.role)
+    lacks = list(_unlinked(config, apart, node))
+    wrong += lacks
+    known = all(config.knows(f"peers.{role}.address") for role in config.peers)
+    if own is None or lacks or len(peers) < len(config.peers) or not known:
+        return None
     member = Member(
-        names.index(config.role), apart.parties, names, config.session, own, config.certificate, config.key, peers,
-        _public(config, apart), apart.beside,
+        node, apart.parties, names, config.session, own, config.certificate, config.key,
+        {names.index(role): peer for role, peer in peers.items()}, _public(config, apart), apart.beside,
     )  # fmt: skip
-    wrong += _unlinked(config, member)
-    if not wrong:
+    with _noted(wrong, ""):
         member.check()
     return member
 
 
-def _unlinked(config: Config, member: Member) -> list[str]:
+def _unlinked(config: Config, apart: Apart, node: int) -> Iterator[str]:
     """What the file lacks for the links of this role."""
-    role, names = config.role, member.names
-    peers = {names.index(other): peer for other, peer in config.peers.items() if other in names}
-    wrong = [f'[peers."{names[node]}"] is missing' for node in (*member.called, *member.awaited) if node not in peers]
-    wrong += [
-        f'peers."{names[node]}".address is missing: {role} calls it'
-        for node in member.called
-        if node in peers and peers[node].address is None
-    ]
-    if member.awaited and config.listen is None:
-        wrong.append(f'own.listen is missing: {role} is called, so it listens, for example at "0.0.0.0:7700"')
-    if config.listen is not None and not member.awaited:
-        wrong.append(f"own.listen is of roles that are called, and {role} calls only: leave it out")
-    return wrong
+    role, names = config.role, apart.names
+    called, awaited = links_of(node, apart)
+    if config.knows("peers"):
+        yield from (
+            f'[peers."{names[other]}"] is missing' for other in (*called, *awaited) if names[other] not in config.peers
+        )
+    for other in (names[each] for each in called):
+        if other in config.peers and config.unplaced(other):
+            yield ADDRESS_MISSING.format(other, role)
+    if awaited and config.listen is None and config.knows("own.listen"):
+        yield LISTEN_MISSING.format(role)
+    if config.listen is not None and not awaited:
+        yield f"own.listen is of roles that are called, and {role} calls only: leave it out"
 
 
-def _warn(say: Callable[[str], None], warning: str) -> None:
+def _check_time(certificate: Certificate, now: dt.datetime, say: Callable[[str], None], *, late: bool) -> None:
+    try:
+        warning = certificate.check_time(now)
+    except ConfigError:
+        if late:
+            return
+        raise
     if warning:
         say(f"warning: {warning}")
 
@@ -317,7 +407,8 @@ def _public(config: Config, apart: Apart) -> dict[str, Any]:
     mine = {
         "program": apart.name, "mode": config.mode, "output.checkpoint_every": config.every,
         "material.from": config.dealt,
-        "release": version("masked-bandits"),
+        "timeouts.round": config.round,
+        "release": release(),
     }  # fmt: skip
     return {**mine, **dict(_flat(apart.public()))}
 
@@ -338,6 +429,9 @@ def _flat(given: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any
 
 def _check_folder(folder: Path, *, resume: bool) -> None:
     """What an earlier run left there is not written over, and gone on with only where somebody says so."""
+    there = next(place for place in (folder, *folder.parents) if place.exists())
+    if not there.is_dir():
+        raise ConfigError(f"{there} is no folder: name another one")
     if (folder / "result.json").exists():
         raise ConfigError(f"{folder} holds the result of a run that reached its end: name another folder")
     begun = any(path.name not in (HOME_KEY, "lock") for path in (folder / CHECKPOINTS).glob("**/*") if path.is_file())

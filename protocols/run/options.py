@@ -97,6 +97,9 @@ class System(ABC):
     def add_apart(self, parser: ArgumentParser) -> None:  # noqa: B027  many have none
         """Options beside those of the problem that all its roles must know, where each is on a machine of its own."""
 
+    def add_plan(self, parser: ArgumentParser) -> None:  # noqa: B027  many have none
+        """Of these, the options that decide what a decision draws."""
+
     def apart(self, options: Namespace) -> Apart:
         """Its roles on machines of their own; no option names what one of them alone has."""
         if options.mode == MPC:
@@ -146,7 +149,7 @@ def _parser_of(system: System) -> ArgumentParser:
         for name, what in (("run", IN_THIS_PROCESS), ("launch", IN_PROCESSES), ("plan", "what a run draws"))
     )
     register(system, run, launch_)
-    add_plan(plan, system.name, partial(planned, system), add=partial(add_problem, system), summary=system.summary)
+    add_plan(plan, system.name, partial(planned, system), add=partial(add_planned, system), summary=system.summary)
     return parser
 
 
@@ -163,6 +166,12 @@ def check_parties(parties: int) -> None:
         raise ConfigError(f"secret sharing needs at least 2 parties, not {parties}")
 
 
+def add_planned(system: System, parser: ArgumentParser) -> None:
+    """What a plan depends on, of a run between machines too."""
+    add_problem(system, parser)
+    system.add_plan(parser)
+
+
 def planned(system: System, options: Namespace) -> Plan:
     """The plan of a run; says how many steps of it the run draws."""
     check_parties(options.parties)
@@ -171,10 +180,11 @@ def planned(system: System, options: Namespace) -> Plan:
     steps, rehearsed = program.draws(), rehearse(program)
     if not rehearsed.plan.items:
         raise ConfigError(f"a run of {program.name} draws nothing: launch it without --material")
-    print(
-        f"a run of {program.purpose[0]} draws {steps:,} steps of this plan, dealt by 'masked offline deal "
-        f"{options.out} --steps {steps} --out DIR'"
-    )
+    how = f"'masked offline deal {options.out} --steps {'N' if program.served else steps} --out DIR'"
+    if program.served:
+        print(f"each {program.unit} of {program.purpose[0]} that has work draws a step of this plan, dealt by {how}")
+    else:
+        print(f"a run of {program.purpose[0]} draws {steps:,} steps of this plan, dealt by {how}")
     return rehearsed.plan
 
 

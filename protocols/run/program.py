@@ -116,8 +116,14 @@ class Desk(Protocol):
     def tell(self, words: np.ndarray) -> None:
         """What happens outside the computation: the next client that hears, hears this."""
 
+    def tell_last(self) -> None:
+        """Between machines, of one that tells what it notes: what it noted last, and died before it could tell."""
+
     def hear(self, shape: tuple[int, ...]) -> np.ndarray:
         """Integers that another client told; between machines, numbers that the world outside did."""
+
+    def ask(self, decision: int, words: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+        """Tell and hear at once, of a client that is not at every decision; once heard, it is not told again."""
 
 
 @dataclass(frozen=True)
@@ -218,6 +224,10 @@ class Program(ABC, Generic[R]):
     def public(self) -> dict[str, Any]:
         """What `of` makes it from, as JSON: what every role knows."""
 
+    def kept_for(self) -> Mapping[str, Any]:
+        """Of `public`, what a checkpoint between machines is worth nothing without."""
+        return self.public()
+
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Program[R]:
         """The program as a role knows it."""
@@ -296,6 +306,10 @@ class Program(ABC, Generic[R]):
         end = self.decisions if end is None else end
         ending = self.ending and end >= self.decisions
         return max(1, -(-max(0, end - self.idle) // self.cycle) - self.block(done) + ending)
+
+    def stock(self, done: int = 0) -> int:
+        """Of these, how many must be there where material was dealt before: a service goes on until it is used up."""
+        return 1 if self.served else self.draws(done)
 
 
 def home_of(party: int) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from mpc.launch import NOTE, place
 
-from .terminal import bar, spoken, width_of
+from .terminal import bar, spoken, width_of, write_line
 
 
 class Progress:
@@ -49,7 +49,7 @@ class Progress:
         elif self._say is not None:
             self._say(line)
         else:
-            print(self._prefix + line, file=sys.stderr, flush=True)
+            write_line(self._prefix + line, sys.stderr)
 
     def _rewritten(self, lines: list[str], done: int) -> str:
         """The first that fits one line of the terminal, with a bar where there is room: a second is not taken back."""
@@ -78,7 +78,7 @@ class StepLines:
     def __call__(self, step: int) -> None:
         if (now := time.monotonic()) - self._said > _BETWEEN_LINES:
             self._said = now
-            print(f"{_STEP}{step}", flush=True)
+            write_line(f"{_STEP}{step}")
 
     @staticmethod
     def heard(watch: Callable[[int], None] | None) -> Callable[[str, str], None]:

@@ -24,7 +24,7 @@ from mpc.ledger import Entry
 from .folder import PICTURES
 from .program import Ended, Program
 from .tagged_file import writing
-from .terminal import spoken
+from .terminal import spoken, write_line
 
 _PACKAGES = ("masked-bandits", "numpy", "torch", "cryptography", "scikit-learn")
 _TWO_NAMES = ("twin", "reference"), ("client_hops", "client_messages")
@@ -111,13 +111,9 @@ def with_both_names(document: Mapping[str, Any]) -> dict[str, Any]:
     return whole
 
 
-def _print(text: str) -> None:
-    print(text, flush=True)
-
-
 def show(
     report: Report, options: Mapping[str, Any], out: Path | None, plot: Path | None, *, as_json: bool,
-    say: Callable[[str], None] = _print,
+    say: Callable[[str], None] = write_line,
 ) -> None:  # fmt: skip
     """Print it first: a disk that fills up takes files, and not what an hour of computing found.
 

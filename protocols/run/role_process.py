@@ -53,7 +53,7 @@ class Task:
     run: the run's name.  start: decisions made before.  every: decisions between checkpoints.  keep: where they lie.
     timeout: seconds until a silent peer is lost.  draws: whether a decision draws anything.
     material, session: where the parties' stores lie, else a dealer serves them.
-    attempt: between machines, the name of what all roles began together.
+    attempt, of: between machines, the name of what all roles began together, and a digest of `Program.kept_for`.
     """
 
     kind: tuple[str, str, str | None]
@@ -67,10 +67,11 @@ class Task:
     material: Path | None = None
     session: str = "local"
     attempt: str = ""
+    of: str = ""
 
     def signature(self, role: str) -> dict[str, str]:
         """What a checkpoint says of whose it is."""
-        return {"run": self.run, "role": role, **({"attempt": self.attempt} if self.attempt else {})}
+        return {"run": self.run, "role": role, **({"attempt": self.attempt, "of": self.of} if self.attempt else {})}
 
     def save(self, folder: Path) -> None:
         """Write it where the roles look."""
@@ -109,17 +110,18 @@ def returned_path(folder: Path, role: str) -> Path:
 def computing_party(
     program: Program[Any], task: Task, party: int, source: Drawn, own: Arrays, join: Callable[[], Transport],
     stops: Callable[[int], bool], tell: Callable[[int], None] | None = None,
-    watched: Callable[[Session], None] = lambda _: None,
+    watched: Callable[[Session], None] = lambda _: None, parting: Callable[[], None] = lambda: None,
 ) -> dict[str, Any] | None:  # fmt: skip
     """Plays with the others what is left of the run, and keeps its state in between; what it counted, at the end.
 
     own: what it alone has.  join: meets the others.  stops: asked after each decision whether all stop there; with a
     transport that can be told, the clients hear of it.  tell: for a launcher.
-    watched: is given the session, whose costs it may look at.
+    watched: is given the session, whose costs it may look at.  parting: called before it leaves the others, when it has
+    kept and told all.
     """
     home = task.keep / home_of(party)
     kept = Checkpoint.load(checkpoint_at(home, task.start)) if task.start else None
-    source.want(program.draws(task.start))
+    source.want(program.stock(task.start))
     writer, counted = program.notes, None
     transport = join()
     if isinstance(source, StreamSource):
@@ -153,6 +155,7 @@ def computing_party(
             played = session.counted()
             player.finish()
             counted = {"played": played["cost"], **session.counted(), "seconds": seconds}
+            parting()
     source.close()
     return counted
 

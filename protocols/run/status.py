@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from mpc.errors import MaskedError
+from mpc.errors import MaskedError, PeerLost
 from mpc.meter import Cost
 
 from .exposition import TEXT, exposition
@@ -27,7 +27,11 @@ _HELP = {
     "masked_sent_bytes_total": ("counter", "payload that this party sent"),
     "masked_frame_bytes_total": ("counter", "headers around it"),
     "masked_client_hops_total": ("counter", "messages of clients that no round carried"),
-    "masked_seconds_total": ("counter", "seconds by what they were spent on, waiting included"),
+    "masked_seconds_total": ("counter", "seconds in rounds and messages, waiting included"),
+    "masked_label_rounds_total": ("counter", "rounds by what they were spent on"),
+    "masked_label_sent_bytes_total": ("counter", "payload by what it was sent for"),
+    "masked_label_seconds_total": ("counter", "seconds by what they were spent on"),
+    "masked_lost_total": ("counter", "times that another role was lost, and waited for"),
     "masked_material_steps": ("gauge", "steps of material that are left in the store"),
     "masked_material_hours": ("gauge", "hours that these last at the pace so far"),
     "masked_last_error_info": ("gauge", "the kind and the words of the last error"),
@@ -47,6 +51,7 @@ class Status:
     decisions: int
     state: str = "starting"
     done: int = 0
+    lost: int = 0
     error: str = ""
     kind: str = ""
     cost: Callable[[], Cost] = field(default=Cost, repr=False)
@@ -72,9 +77,18 @@ class Status:
             raise
         self.state = "over"
 
+    def waits(self, lost: PeerLost) -> None:
+        """Another role is gone, and waited for."""
+        self._note(lost)
+        self.state, self.lost = "waiting", self.lost + 1
+
     def failed(self, error: BaseException) -> None:
         """The run is over, and why."""
-        self.state, self.kind = "failed", type(error).__name__
+        self._note(error)
+        self.state = "failed"
+
+    def _note(self, error: BaseException) -> None:
+        self.kind = type(error).__name__
         self.error = " ".join(error.told.split())[:_LONGEST] if isinstance(error, MaskedError) else ""
 
     @property
@@ -113,8 +127,12 @@ class Status:
         yield "masked_sent_bytes_total", {}, cost.sent_bytes
         yield "masked_frame_bytes_total", {}, cost.frame_bytes
         yield "masked_client_hops_total", {}, cost.client_hops
-        for label, spent in {"rounds": cost, **self.labels()}.items():
-            yield "masked_seconds_total", {"label": label}, spent.seconds
+        yield "masked_seconds_total", {}, cost.seconds
+        for label, spent in self.labels().items():
+            yield "masked_label_rounds_total", {"label": label}, spent.rounds
+            yield "masked_label_sent_bytes_total", {"label": label}, spent.sent_bytes
+            yield "masked_label_seconds_total", {"label": label}, spent.seconds
+        yield "masked_lost_total", {}, self.lost
         if (left := self.stock()) is not None:
             yield "masked_material_steps", {}, left
             if self.pace is not None:

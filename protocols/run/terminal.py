@@ -11,7 +11,7 @@ import os
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
-from typing import Any, TextIO
+from typing import IO, Any, TextIO
 
 from mpc.extras import installed
 
@@ -33,6 +33,11 @@ def spoken(seconds: float) -> str:
             rest = whole % size // smaller
             return f"{whole // size} {unit}" + (f" {rest} {name}" if rest else "")
     return f"{whole} s"
+
+
+def write_line(text: str, stream: IO[str] | None = None) -> None:
+    """On stdout or `stream`, at once and in one piece with its end: no other line there stands in its middle."""
+    print(f"{text}\n", end="", file=stream, flush=True)
 
 
 def width_of(stream: TextIO) -> int | None:

@@ -18,12 +18,11 @@ from mpc.errors import ConfigError, MaskedError
 from mpc.launch import Place
 from mpc.scratch import scratch_folder, scratch_path
 
-from .checkpoint import checkpoint_at
 from .exits import say
-from .folder import OF_LAUNCHER, Keep, homes, reached
-from .launch import Prepared, Processes, ended, prepare
+from .folder import OF_LAUNCHER, Keep, reached
+from .launch import Processes, ended, prepare
 from .program import Program
-from .role_process import PARTY, play, returned_path
+from .role_process import PARTY, play
 from .tagged_file import put_back
 
 R = TypeVar("R")
@@ -94,6 +93,7 @@ def follow(how: Processes, here: Place, clients: Sequence[str]) -> None:
     with _ended_by_torchrun():
         _await_rank_0(scratch, how.timeout)
     play(scratch, PARTY if here.node < parties else clients[here.node - parties], clients=len(clients))
+    os.close(os.open(_over(scratch, here.node), os.O_CREAT | os.O_WRONLY, 0o600))  # the last: rank 0 removes them all
 
 
 def torchrun(program: Program[R], how: Processes, *, keep: Keep | None) -> R:
@@ -107,7 +107,7 @@ def torchrun(program: Program[R], how: Processes, *, keep: Keep | None) -> R:
         _ready(scratch).touch()
         with put_back(kept.folder, OF_LAUNCHER, say):
             play(scratch, PARTY, clients=len(program.roles))
-            _await_others(program, prepared, kept, how.timeout)
+            _await_others(program, kept, scratch, how.timeout)
         return program.result(ended(program, prepared, program.decisions))
 
 
@@ -131,6 +131,10 @@ def _ready(folder: Path) -> Path:
     return folder / "ready"
 
 
+def _over(folder: Path, rank: int) -> Path:
+    return folder / f"over-{rank}"
+
+
 def _await_rank_0(folder: Path, timeout: float) -> None:
     """Until rank 0 has prepared the run."""
     deadline = time.monotonic() + timeout
@@ -142,10 +146,12 @@ def _await_rank_0(folder: Path, timeout: float) -> None:
         raise ConfigError(f"{folder} belongs to another user: start all ranks as one, or set TMPDIR")
 
 
-def _await_others(program: Program[R], prepared: Prepared, keep: Keep, timeout: float) -> None:
-    """Until the other roles have kept their last decision too: a fast rank 0 must not miss it."""
-    last = [checkpoint_at(home, program.decisions) for home in homes(program, keep.folder)]
-    last += [returned_path(prepared.folder, role.name) for role in program.roles]
+def _await_others(program: Program[R], keep: Keep, scratch: Path, timeout: float) -> None:
+    """Until the other ranks have kept all and touch nothing any more: a fast rank 0 must not miss it, or be in the way.
+
+    What a rank keeps is seen before it has flushed the folder.
+    """
+    last = [_over(scratch, rank) for rank in range(1, program.parties + len(program.roles))]
     deadline = time.monotonic() + timeout
     while not all(path.exists() for path in last) or reached(program, keep.folder) < program.decisions:
         if time.monotonic() > deadline:

@@ -32,12 +32,12 @@ from .classic.run import play_classic
 from .data_arms import add_arms, arms_of
 from .mpc.program import CUSTOMER
 from .mpc.run import Federation, Run
-from .mpc.settings import Settings
+from .mpc.settings import MOST_HOSTS, Settings, hosts_of
 from .report import classic_document, classic_text, document, text
 
 SAMBA = "samba"
 OPTIMISED, TEXT = "optimised", "text"
-_HOSTS = 10
+_EXPLORING = "epsilon-greedy", "epsilon-decreasing"
 _OF_POLICIES = {"eps": (0.1, "epsilon-greedy"), "tau": (0.06, "softmax"), "beta": (0.1, "pursuit")}  # by default
 _ABOUT = """Federated multi-armed bandits (SAMBA): {more}.
 
@@ -54,10 +54,12 @@ _EXAMPLES = """examples:
   masked {how} {name}                                  ucb, the ten arms, 1000 pulls, on shares
   masked {how} {name} --policy thompson --arms-file means.txt --budget 5000
   masked {how} {name} --policy softmax --tau 0.02 --mode classic
+  masked {how} {name} --policy epsilon-greedy --mode classic --exploring text   to the paper's letter
   masked {how} {name} --budget 100000 --out runs/a     Ctrl-C, then the same with --resume
   masked {how} {name} --json                           one JSON document for other tools
   masked launch samba --hosts 1                        all owners in one process
   masked {how} samba --policy thompson --data jester --data-dir DIR --budget 100000
+  masked {how} samba --data movielens --means files --data-dir DIR    means as in the authors' arm files
   masked offline plan samba -o plan.json               material for N - K steps, dealt beforehand:
   masked offline deal plan.json --steps 990 --out material
   masked launch samba --material material
@@ -92,7 +94,7 @@ class Samba(System):
         )  # fmt: skip
         parser.add_argument(
             "--hosts", type=int,
-            help=f"processes that play the owners of mode mpc, in blocks (K, at most {_HOSTS})"
+            help=f"processes that play the owners of mode mpc, in blocks (K, at most {MOST_HOSTS})"
             if processes
             else argparse.SUPPRESS,
         )  # fmt: skip
@@ -118,6 +120,8 @@ class Samba(System):
             raise ConfigError("--hosts is of --mode mpc: in the published protocol each owner is alone")
         if getattr(options, "exploring", OPTIMISED) == TEXT and options.mode != CLASSIC:  # a plan is of mode mpc
             raise ConfigError("--exploring is of --mode classic: on shares nobody is told that a step explores")
+        if getattr(options, "exploring", OPTIMISED) == TEXT and options.policy not in _EXPLORING:
+            raise ConfigError(f"--exploring is of {' and '.join(_EXPLORING)}: no step of {options.policy} explores")
         for name, (usual, policy) in _OF_POLICIES.items():
             if getattr(options, name) != usual and options.policy != policy:
                 raise ConfigError(f"--{name} is of --policy {policy}, not of {options.policy}: leave it out")
@@ -182,7 +186,7 @@ def _spec(options: Namespace) -> Spec:
 def _settings(options: Namespace, arms: int, *, processes: bool) -> Settings:
     hosts = getattr(options, "hosts", None)
     if hosts is None:
-        hosts = min(arms, _HOSTS) if processes else 1
+        hosts = hosts_of(arms, processes)
     return Settings(options.policy, arms, options.budget, hosts, eps=options.eps, tau=options.tau, beta=options.beta)
 
 

@@ -56,6 +56,8 @@ def arms_of(options: Namespace) -> BernoulliArms:
     if options.data is None:
         if options.data_dir is not None:
             raise ConfigError("--data-dir is of --data movielens and jester: name one, or leave it out")
+        if Means(options.means) is not Means.TEXT:
+            raise ConfigError("--means is of --data movielens and jester: name one, or leave it out")
         if options.arms_file is None:
             return built_in() if options.arms is None else built_in(options.arms)
         if options.arms is not None:

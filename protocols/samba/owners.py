@@ -48,8 +48,7 @@ def paid_by(rows: Sequence[int], recorded: np.ndarray | None, desk: Desk) -> Pay
     def pay(arm: int, t: int) -> int:
         if recorded is not None:
             return int(recorded[t - 1, arm - rows[0]])
-        desk.tell(np.array(arm))
-        paid = desk.hear(()).item()
+        paid = desk.ask(t - 1, np.array(arm), ()).item()
         return int(paid) if paid in (0, 1) else -1  # which `Owners` refuse
 
     return pay

@@ -31,7 +31,7 @@ def test_what_is_no_table_of_numbers_is_refused(tmp_path: Path) -> None:
     np.save(tmp_path / "words.npy", np.array([["a"]]))
     for name, columns, words in (
         ("none.csv", (), "there is no file"), ("a.csv", ("height",), "no column 'height': it has age, name, weight"),
-        ("a.csv", (), "row 1 of .* holds NaN"), ("broken.npy", (), "damaged or no array"),
+        ("a.csv", (), "line 3 of .* holds NaN"), ("broken.npy", (), "damaged or no array"),
         ("text.npy", (), "damaged or no array"), ("flat.npy", (), "holds no rows of numbers"),
         ("words.npy", (), "holds no rows of numbers"), ("flat.npy", ("age",), "have no names"),
     ):  # fmt: skip

@@ -112,8 +112,8 @@ def test_a_table_with_rewards_pays_them(tmp_path: Path) -> None:
         (FEATURES, {"arms": 2, "task": Task.CLASSES}, "has no column 'label' with classes: add it, or say --task clus"),
         ({**FEATURES, "reward0": [1] * 5}, {"arms": 2}, "has rewards of 1 arms: say --arms 1"),
         ({"label": list("aabbc")}, {"arms": 3}, "no column of features"),
-        ({"x": [1, 2], "y": ["1", "nan"]}, {"arms": 1, "dim": 1}, "y of row 1 is NaN or infinite: clean it"),
-        ({"x": [1, 2], "y": ["1", "one"]}, {"arms": 1, "dim": 1}, "y of row 1 is no number: 'one'"),
+        ({"x": [1, 2], "y": ["1", "nan"]}, {"arms": 1, "dim": 1}, "y of line 3 is NaN or infinite: clean it"),
+        ({"x": [1, 2], "y": ["1", "one"]}, {"arms": 1, "dim": 1}, "y of line 3 is no number: 'one'"),
         (FEATURES, {"arms": 2, "dim": 4}, "has 3 dimensions and 5 rows: lower --dim"),
     ],
 )  # fmt: skip

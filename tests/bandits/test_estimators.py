@@ -10,7 +10,7 @@ import pytest
 from bandits.estimators import doubly_robust, effective_rows, ips, replay_average, snips, steady
 from bandits.intervals import skewed, wilson
 from bandits.logs import LogError, RecordedLog
-from bandits.off_policy import Problem, candidates, judge, logged
+from bandits.off_policy import Problem, candidates, doubts_of_log, judge, logged
 
 RNG = np.random.default_rng(5)
 
@@ -23,6 +23,27 @@ def test_nothing_of_313_is_not_nothing_for_sure() -> None:
         assert high <= estimate.high < 1.4 * high and low == 0.0
     robust = doubly_robust(rewards, weights, rewards, rewards)
     assert robust.value == 0.0 and 0.5 * high < robust.high < 1.4 * high
+
+
+@pytest.mark.parametrize("n", [1, 7, 300, 4321])
+def test_wilsons_interval_holds_its_own_share(n: int) -> None:
+    """To the last bit: its ends are 0 and 1 where nothing was paid, and all."""
+    shares = np.arange(n + 1) / n
+    low, high = wilson(shares, n)
+    assert (low <= shares).all() and (shares <= high).all() and low[0] == 0.0 and high[-1] == 1.0
+    assert 0.0 < high[0] < 1.0 and 0.0 < low[-1] < 1.0
+
+
+def test_propensities_are_counted_where_the_policy_is_judged() -> None:
+    given = problem(rows=400)
+    for rare, found in (
+        (slice(0, 150), []),
+        (slice(150, 203), ["propensities below 0.02 in 3 of the rows"]),
+    ):
+        chances = np.full(400, 0.25)
+        chances[rare] = 0.001
+        doubts = doubts_of_log(replace(given, log=replace(given.log, propensities=chances)))
+        assert [doubt[: len(words)] for doubt, words in zip(doubts, found, strict=True)] == found
 
 
 def test_repetitions_are_estimated_at_once() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from bandits.columns import NamedLog, log_of
 from bandits.csv_table import TableError
-from bandits.scaling import scale
+from bandits.scaling import crowded, scale
 from bandits.tables import table_of
 
 AGES, DRUGS, PAID = [63.5, 41.0, 70.25], ["b", "a", "b"], [1.0, 0.0, 1.0]
@@ -77,15 +77,36 @@ def test_frames_and_parquet_of_pandas(tmp_path: Path) -> None:
         (b"PK\x03\x04....", "workbook or a zip archive: save it as CSV"),
         (b"\x1f\x8b not packed", "damaged"),
         (b"age,drug,cured\n\x00\x01,b,1\n", "damaged or no text"),
-        (b"age,drug,cured\n,b,1\n3,a,0\n", "age of row 0 is missing"),
-        (b"age,drug,cured\nNA,b,1\n3,a,0\n", "age of row 0 is missing"),
-        (b"age,drug,cured\n1,b,1\n3,,0\n", "drug of row 1 is missing"),
+        (b"age,drug,cured\n,b,1\n3,a,0\n", "age of line 2 is missing"),
+        (b"age,drug,cured\nNA,b,1\n3,a,0\n", "age of line 2 is missing"),
+        (b"age,drug,cured\n1,b,1\n3,,0\n", "drug of line 3 is missing"),
         (b"age,drug,cured\n1,b,1\n3,b,0\n", "has 'b' in every row"),
-        (b"age,drug,cured\n1,b,yes\n3,a,no\n", "cured of row 0 is no number: 'yes'"),
-        (b"age,drug,cured\n1,b,1\n3?,a,1\n", r"age of row 1 is no number: '3\?'"),
+        (
+            b"age,drug,cured\n1,b,yes\n3,a,no\n",
+            "cured of line 2 is no number: 'yes'; write it as a number, or as true or false",
+        ),
+        (
+            b'age,drug,cured\n"1,234,567",b,1\n"3,400,100",a,1\n',
+            "is no number: '1,234,567'; write it without thousands",
+        ),
+        (b"age,drug,cured\n1,b,1\n3?,a,1\n", r"age of line 3 is no number: '3\?'"),
         (b'age,drug,cured\n"1,250",b,1\n"3,400",a,1\n', "with or without thousands"),
         (b"age;drug;cured\n1.250,5;b;1\n3,5;a;1\n", "with or without thousands"),
         (b"years,drug,cured\n1,b,1\n3,a,1\n", "no column 'age': it has years, drug, cured"),
+        (b"age,drug,age,cured\n1,b,1,1\n3,a,1,1\n", "names column 'age' twice"),
+        (b"age,drug,cured\n1,b,1\n\n3,a,1,7\n", "line 4 has 4 values for 3 columns"),
+        (b"sep=,\nage,drug,cured\n1,b,1\n,a,1\n", "age of line 4 is missing"),
+        (b'age,drug,cured\n1,"b\nb",1\n,a,1\n', "age of line 4 is missing"),
+        (b"age,drug,cured\n1,b,1\n1e300,a,1\n", "age of line 3 is 1e[+]300, 1e[+]100 at most"),
+        (b"age,drug,cured\n1,b,1\n1,a,-inf\n", "cured of line 3 is -inf, 1e[+]100 at most"),
+        (b"age,drug,cured\n1,b,1\nnan,a,1\n", "age of line 3 is missing"),
+        (b"age,drug,cured\nm,b,1\nNA,a,1\n", "age of line 3 is missing"),
+        (b"age,drug,cured\nm,b,1\nNaN,a,1\n", "age of line 3 is missing"),
+        *[
+            (f"age,drug,cured\n1,b,1\n2,a,1\n3,{none},1\n".encode(), "drug of line 4 is missing")
+            for none in ("NA", "NaN", "NULL", "n/a", "")
+        ],
+        (b"age,drug,cured\n1,10,1\n2,inf,1\n3,20,1\n", "drug of line 3 is 'inf', and others are numbers"),
     ],
 )
 def test_what_cannot_be_read_says_what_to_change(text: bytes, words: str, tmp_path: Path) -> None:
@@ -93,6 +114,73 @@ def test_what_cannot_be_read_says_what_to_change(text: bytes, words: str, tmp_pa
     path.write_bytes(text)
     with pytest.raises(TableError, match=words):
         log(path)
+
+
+@pytest.mark.parametrize(
+    ("given", "names"),
+    [
+        (["9007199254740993", "1152921504606846977", "9007199254740992"], None),
+        ([9007199254740993, 1152921504606846977, 9007199254740992], None),
+        (["01", "1", "2"], ("01", "1", "2")),
+        (["true", "false", "2"], ("2", "false", "true")),
+        (["True", "False", "True"], ("False", "True")),
+        (["10", "2", "-1"], ("-1", "2", "10")),
+        ([1.0, 2.5, 10.0], ("1", "2.5", "10")),
+        (["none", "a", "None"], ("None", "a", "none")),
+        (["snan", "1", "nanny"], ("1", "nanny", "snan")),
+    ],
+)
+def test_arms_that_are_written_apart_are_never_one(given: list[Any], names: tuple[str, ...] | None) -> None:
+    """Numbers beyond 2^53 as well; what came as text keeps its name, and numbers stand in their order."""
+    frame = {"age": [1] * len(given), "drug": np.array(given, object), "cured": [1] * len(given)}
+    found = log(frame)
+    assert found.arms == (names or tuple(map(str, sorted(map(int, given)))))
+    wanted = [f"{each:g}" if isinstance(each, float) else str(each) for each in given]
+    assert [found.arms[code] for code in found.log.arms] == wanted
+    assert any("two arms, since they are written apart" in note for note in found.notes) == ("01" in given)
+
+
+@pytest.mark.parametrize("none", [None, float("nan"), ""])
+def test_an_arm_that_is_missing_is_no_arm(none: Any) -> None:
+    for given in (["a", "b", none], [1, 2, none]):
+        with pytest.raises(TableError, match=r"drug of row 2 \(counted from 0\) is missing"):
+            log({"age": [1, 2, 3], "drug": np.array(given, object), "cured": [1, 0, 1]})
+    with pytest.raises(TableError, match=r"age of row 1 \(counted from 0\) is missing"):
+        log({"age": np.array(["m", none, "f"], object), "drug": [0, 1, 0], "cured": [1, 0, 1]})
+
+
+@pytest.mark.parametrize("at", [0, 1, 300])
+def test_a_propensity_that_is_none_is_named(at: int, tmp_path: Path) -> None:
+    for bad in ("0", "1.5", "-0.5"):
+        rows = [f"{i},{i % 2},1,{bad if i == at else 0.5}" for i in range(301)]
+        (tmp_path / "log.csv").write_text("\n".join(["age,drug,cured,p", *rows]))
+        with pytest.raises(TableError, match=f"p of line {at + 2} is {bad}: .* above 0 and at most 1"):
+            log(tmp_path / "log.csv", propensity="p")
+    rows = [f"{i},{i % 2},1,{2 if i == at else 1}" for i in range(301)]
+    (tmp_path / "log.csv").write_text("\n".join(["age,drug,cured,p", *rows]))
+    with pytest.raises(TableError, match=f"p of line {at + 2} is 2: .* holds 0 and 1"):
+        log(tmp_path / "log.csv", greedy=("p", 0.1))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[" * 100_000, "it is nested too deep"),
+        ('\n{"age": 1}\n' + '{"age":' * 2000 + "1" + "}" * 2000, "line 3 is nested too deep"),
+        ('{"age": 1}\n\n{bad\n', "line 3 is no JSON"),
+        ("1\n2\n", "line 1 is no object"),
+        ('[{"age": 1}, 2]', r"row 1 \(counted from 0\) is no object"),
+        ('{"age": {"0": 1, "1": 2}, "drug": {"0": "a", "1": "b"}}', "holds columns, not rows"),
+        ('{"columns": ["age"], "index": [0], "data": [[1]]}', "holds columns, not rows"),
+        ('{"age": 1}\n{"dose": 1}\n', "line 2 and line 1 differ in 'age'"),
+        ("[]", "has no rows"),
+    ],
+)
+def test_json_that_is_no_table_says_how_to_write_one(text: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / "log.json").write_text(text)
+    with pytest.raises(TableError, match=words) as refused:
+        table_of(tmp_path / "log.json")
+    assert "\n" not in str(refused.value) and ("orient=" in str(refused.value) or "differ" in words)
 
 
 def test_text_is_a_feature_for_each_word_and_owners_count_columns() -> None:
@@ -125,3 +213,18 @@ def test_each_owner_scales_its_own_columns_within_the_bound() -> None:
     other = raw.copy()
     other[:, 2] = 0.0  # another owner's numbers change nothing
     assert (scale(other, (2, 0, 1), fitted=slice(0, 400), bound=0.5)[0][:, :3] == scaled[:, :3]).all()
+
+
+def test_a_column_is_crowded_where_few_rows_hold_nearly_all_of_it() -> None:
+    rng = np.random.default_rng(1)
+    usual = rng.normal(60, 10, 300)
+    for cells in ([5], [5, 9], [5, 9, 11]):
+        odd = usual.copy()
+        odd[cells] = 1e9
+        assert crowded(odd) == len(cells)
+    odd[:4] = 1e9
+    assert crowded(odd) == 0, "so many are a second kind of rows"
+    rare = np.zeros(300)
+    rare[:2] = 1.0
+    for even in (usual, rare, np.full(300, 7.0), rng.random(300) < 0.5, rng.lognormal(0, 1, 300), rng.random(1)):
+        assert crowded(np.asarray(even, float)) == 0

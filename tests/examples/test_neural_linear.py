@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +17,7 @@ from examples.neural_linear import CLASSES, NeuralLinearSystem, digits
 from mpc.interop.crypten import crypten_python
 from protocols.cli import main as masked
 from protocols.run.options import main
-from tests.parties.processes import free_port
+from tests.parties.torchrun import torchrun
 
 pytestmark = pytest.mark.needs("torch", "sklearn")
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,15 +34,10 @@ def test_features_of_an_encrypted_network_go_into_the_bandit(tmp_path: Path) -> 
     main(NeuralLinearSystem(), ["plan", *three, "-o", str(tmp_path / "plan.json")])
     dealt = ("--steps", str(STEPS), "--out", str(tmp_path / "material"))
     masked(("offline", "deal", str(tmp_path / "plan.json"), *dealt))
-    command = [
-        crypten_python(), "-m", "torch.distributed.run", "--master-addr", "127.0.0.1", "--master-port", free_port(),
-        "--nproc-per-node", "5", str(ROOT / "examples" / "neural_linear.py"), "run", *three,
-        "--material", "material", "--out", "run", "--json", "--timeout", "280",
-    ]  # fmt: skip
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "TMPDIR": str(tmp_path)}
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=500, cwd=tmp_path, env=environment, check=False
-    )
+    done = torchrun(
+        5, str(ROOT / "examples" / "neural_linear.py"), "run", *three, "--material", "material", "--out", "run",
+        "--json", "--timeout", "280", cwd=tmp_path, load=["mpc.interop.crypten:load"], python=crypten_python(),
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     judge(json.loads(done.stdout), tmp_path / "run")
 

@@ -65,7 +65,7 @@ def test_readers_keep_the_bound_of_each_owner() -> None:
 
 def test_the_script_says_what_came_of_it(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, str(PAGE), "--visits", "3"], capture_output=True, text=True, timeout=120, check=True,
+        [sys.executable, str(PAGE), "--visits", "3"], capture_output=True, text=True, timeout=300, check=True,
         cwd=tmp_path, env={"PYTHONPATH": str(PAGE.parents[2]), "PATH": ""},
     )  # fmt: skip
     assert "0 decisions were learned from, 3 wait for a click" in done.stdout and "3      it is pulled" in done.stdout

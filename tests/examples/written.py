@@ -23,7 +23,7 @@ def written(place: Path, scripts: Mapping[str, str], folder: Path, steps: int) -
     environment, files, came_from = {**os.environ, "MASKED": str(stand_in), "STEPS": str(steps)}, {}, Path.cwd()
     for role, script in scripts.items():
         (home := folder / role).mkdir()
-        subprocess.run([str(place / script)], cwd=home, env=environment, check=True, capture_output=True, timeout=120)
+        subprocess.run([str(place / script)], cwd=home, env=environment, check=True, capture_output=True, timeout=300)
         assert (home / "words").read_text() == "config check role.toml\nparty --config role.toml\n"
         added = (home / "role.toml").read_text() if (home / "role.toml").exists() else ""
         (home / "role.toml").unlink(missing_ok=True)

@@ -33,6 +33,17 @@ def python(text: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.parametrize(
+    "page",
+    ["README.md", "docs/logs.md", "docs/ppcb.md", "docs/helba.md", "docs/tutorial.py", "docs/tutorials/helba.md"],
+)
+def test_pages_for_users_import_from_the_face_alone(page: str) -> None:
+    """So a folder of the user's own that hides a room is named, whatever he copies from there."""
+    imports = [line for line in (ROOT / page).read_text().splitlines() if line.startswith(("from ", "import "))]
+    assert any(line.startswith("from masked_bandits import") for line in imports)
+    assert not [line for line in imports if line.split()[1].partition(".")[0] in masked_bandits._ROOMS]
+
+
 def test_nothing_is_loaded_before_it_is_asked_for(tmp_path: Path) -> None:
     text = (
         "import sys, masked_bandits; assert not {'mpc', 'offline', 'bandits', 'protocols', 'numpy'} & set(sys.modules)"

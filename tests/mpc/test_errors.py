@@ -15,6 +15,7 @@ from mpc.curves import Reciprocal, Table, indicator
 from mpc.net.memory import Memory
 from mpc.ops import Keys, Lines
 from offline import InProcessDealer, InsecureSeededDealer
+from tests.parties.threads import over_tcp
 
 Fixture = Callable[..., Any]
 SECRET = 12345.0
@@ -199,6 +200,24 @@ def test_a_narrow_share_goes_to_no_client(simulate: Fixture) -> None:
         yield Reveal(session.share([1], scale=0).mod(8), to="shop")
 
     refused(TypeError, lambda: session.run(program()), "2^8", "ops.lift")
+
+
+@pytest.mark.parametrize("width", [1, 64])
+def test_an_xor_share_goes_to_no_client(width: int, simulate: Fixture) -> None:
+    """A client adds up what it gets: over a network it took the sum of 64-bit shares for the number."""
+
+    def client() -> Any:
+        yield Receive((), 0)
+
+    def program(session: Session) -> Any:
+        bits = session.share_bits(1 if 0 in session.hosted else None, owner=0, shape=(), width=width)
+        yield Reveal(bits, to="shop")
+
+    session, cure = simulate(2, clients={"shop": client()}), "ops.to_arithmetic"
+    refused(TypeError, lambda: session.run(program(session)), "XOR", cure)
+    outcomes = over_tcp(2, lambda session: session.run(program(session)), clients={"shop": client})
+    assert [type(each.error) for each in outcomes[:2]] == [TypeError] * 2 and cure in str(outcomes[0].error)
+    assert isinstance(outcomes[2].error, MaskedError) and outcomes[2].value is None
 
 
 def test_roles(simulate: Fixture) -> None:

@@ -79,3 +79,22 @@ def test_a_forked_half_of_a_client_is_refused_and_leaves_without_a_word() -> Non
 
 def test_a_forked_half_of_a_session_on_a_network_says_nothing_to_the_peers() -> None:
     refused(halves(_NETWORKED))
+
+
+def test_a_forked_half_of_a_link_says_nothing_and_takes_nothing() -> None:
+    refused(halves("""
+import socket
+from mpc.net.channel import Channel
+
+ours, theirs = (Channel(end, "Comp") for end in socket.socketpair())
+def heard():
+    theirs.send(b"for the one that holds the link")
+    return ours.receive(timeout=5)
+half("send", lambda: ours.send(b"word"))
+assert theirs.receive(timeout=5) == b"word"
+half("send and receive", heard)
+theirs.send(b"for the parent")
+half("receive", lambda: ours.receive(timeout=5))
+theirs.close()
+assert ours.receive(timeout=5) is None
+"""))  # fmt: skip

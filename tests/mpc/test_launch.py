@@ -49,7 +49,7 @@ def test_each_party_runs_and_its_lines_are_handed_over(parties: int) -> None:
 
 
 def test_without_a_callback_party_0_speaks(capfd: pytest.CaptureFixture[str]) -> None:
-    launch(script("from mpc.launch import place; print('I am', place().node)"), 3, environment=ENVIRONMENT, limit=30)
+    launch(script("from mpc.launch import place; print('I am', place().node)"), 3, environment=ENVIRONMENT, limit=300)
     assert capfd.readouterr().out == "I am 0\n"
 
 
@@ -223,7 +223,7 @@ with seeded(join()) as session:
 
 @pytest.mark.usefixtures("impatient")
 def test_a_traceback_is_shown_where_an_error_is_not_ours() -> None:
-    text = "here = join()\nif me == 1:\n    raise KeyError('a bug')\nthreading.Event().wait(60)"
+    text = "here = join()\nif me == 1:\n    raise KeyError('a bug')\nthreading.Event().wait(600)"
     launched = Launched(party(text), 2)
     assert "party 1 failed with exit code 1: Traceback" in str(launched.error)
     assert "KeyError: 'a bug'" in str(launched.error)
@@ -231,7 +231,7 @@ def test_a_traceback_is_shown_where_an_error_is_not_ours() -> None:
 
 @pytest.mark.usefixtures("impatient")
 def test_a_party_that_ends_before_it_joins_brings_all_down() -> None:
-    launched = Launched(party("if me == 1:\n    raise SystemExit(7)\njoin()"), 3, limit=30)
+    launched = Launched(party("if me == 1:\n    raise SystemExit(7)\njoin()"), 3, limit=300)
     assert str(launched.error) == "party 1 failed with exit code 7: it said nothing"
     assert all(gone(pid) for pid in launched.pids)
 
@@ -239,20 +239,20 @@ def test_a_party_that_ends_before_it_joins_brings_all_down() -> None:
 @pytest.mark.needs("torch")
 @pytest.mark.usefixtures("impatient")
 def test_over_gloo_a_party_that_ends_before_it_joins_brings_all_down() -> None:
-    launched = Launched(party("if me == 1:\n    raise SystemExit(7)\njoin()"), 2, transport="gloo", limit=30)
+    launched = Launched(party("if me == 1:\n    raise SystemExit(7)\njoin()"), 2, transport="gloo", limit=300)
     assert str(launched.error) == "party 1 failed with exit code 7: it said nothing"
     assert all(gone(pid) for pid in launched.pids)
 
 
 def test_the_limit_ends_all_and_names_who_still_ran() -> None:
-    launched = Launched(script(f"{_LIGHT}if me: time.sleep(60)"), 3, limit=3)
+    launched = Launched(script(f"{_LIGHT}if me: time.sleep(600)"), 3, limit=3)
     assert str(launched.error) == "stopped after 3 s: party 1, party 2 still ran"
     assert all(gone(pid) for pid in launched.pids)
 
 
 def test_the_last_one_is_not_waited_for_for_ever() -> None:
     """Nobody is left who would miss it; one that waits for the end of all others is not to blame."""
-    stays = party("if me:\n    threading.Event().wait(60)")
+    stays = party("if me:\n    threading.Event().wait(600)")
     assert str(Launched(stays, 2, linger=0.3).error) == (
         "party 1 was silent for 0.3 s after all others had ended: it hangs"
     )
@@ -262,7 +262,7 @@ def test_the_last_one_is_not_waited_for_for_ever() -> None:
 
 
 def test_a_failure_before_the_limit_is_the_cause() -> None:
-    launched = Launched(script(f"{_LIGHT}if me: time.sleep(60)\nsys.exit('no file')"), 2, limit=3)
+    launched = Launched(script(f"{_LIGHT}if me: time.sleep(600)\nsys.exit('no file')"), 2, limit=3)
     assert str(launched.error) == "party 0 failed with exit code 1: no file"
 
 
@@ -277,8 +277,9 @@ def test_a_child_that_is_killed_is_named() -> None:
 
 
 @pytest.mark.usefixtures("impatient")
-def test_children_that_resist_are_killed(tmp_path: Path) -> None:
-    """And they are given one second together, not one after the other."""
+def test_children_that_resist_are_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And they are given their time together, not one after the other."""
+    monkeypatch.setattr("mpc.children._TO_LEAVE", 3.0)
     text = f"""
 ready = Path({str(tmp_path)!r})
 signal.signal(signal.SIGTERM, lambda *_: print("asked", flush=True))
@@ -297,8 +298,9 @@ while True:
 
 
 @pytest.mark.usefixtures("impatient")
-def test_children_may_say_goodbye() -> None:
+def test_children_may_say_goodbye(monkeypatch: pytest.MonkeyPatch) -> None:
     """A joined party is asked to end before its lifeline is cut."""
+    monkeypatch.setattr("mpc.children._TO_LEAVE", 300.0)
     text = """
 def leaves(*_):
     print("goodbye", flush=True)
@@ -333,7 +335,7 @@ launch([sys.executable, "-m", "tests.parties.party", "endless"], 3, started=star
         assert not any(gone(pid) for pid in pids)
     finally:
         launcher.kill()
-        launcher.communicate(timeout=10)
+        launcher.communicate(timeout=300)
     for pid in pids:
         assert ended(pid), f"process {pid} has outlived its launcher"
 
@@ -347,7 +349,7 @@ def test_an_interrupted_launcher_leaves_no_child() -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        launch([*PARTY, "endless"], 2, environment=ENVIRONMENT, limit=30, started=started)
+        launch([*PARTY, "endless"], 2, environment=ENVIRONMENT, limit=300, started=started)
     assert len(pids) == 2
     assert all(gone(pid) for pid in pids)
 
@@ -358,7 +360,7 @@ def test_an_error_of_the_callback_is_raised_and_ends_all() -> None:
 
     pids: list[int] = []
     with pytest.raises(ZeroDivisionError, match="ready"):
-        launch([*PARTY, "endless"], 2, environment=ENVIRONMENT, limit=30, output=output, started=pids.extend)
+        launch([*PARTY, "endless"], 2, environment=ENVIRONMENT, limit=300, output=output, started=pids.extend)
     assert all(gone(pid) for pid in pids)
 
 
@@ -389,7 +391,7 @@ def test_what_cannot_be_launched(how: dict, cure: str) -> None:
 
 def test_a_command_that_is_none() -> None:
     with pytest.raises(ConfigError, match="cannot start party 0 as '/no/such/program': No such file"):
-        launch(["/no/such/program"], 2, limit=20)
+        launch(["/no/such/program"], 2, limit=300)
 
 
 def test_a_process_without_a_place(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -416,7 +418,7 @@ def test_party_main_says_one_line(capsys: pytest.CaptureFixture[str]) -> None:
 def test_party_main_as_a_process() -> None:
     done = subprocess.run(
         script("from mpc.launch import *; party_main(lambda: launch(['true'], 1))"),
-        env={**os.environ, **ENVIRONMENT}, capture_output=True, text=True, timeout=30, check=False,
+        env={**os.environ, **ENVIRONMENT}, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "error: secret sharing needs at least 2 parties, not 1\n"

@@ -17,7 +17,7 @@ import threading
 from mpc.launch import party_main
 def main():
     print("ready", flush=True)
-    threading.Event().wait(60)
+    threading.Event().wait(600)
 party_main(main)
 """
 
@@ -49,7 +49,7 @@ launch([sys.executable, "-c", {_WAITS!r}], 2, started=lambda pids: print(*pids, 
         assert [launcher.stdout.readline() for _ in pids] == ["ready\n"] * 2
     finally:
         launcher.kill()
-        launcher.communicate(timeout=30)
+        launcher.communicate(timeout=300)
     for pid in pids:
         assert ended(pid), f"process {pid} has outlived its launcher"
 
@@ -59,10 +59,10 @@ def test_ctrl_c_is_heard_in_the_background() -> None:
     try:
         assert process.stdout is not None and process.stdout.readline() == "ready\n"
         process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 130
+        assert process.wait(300) == 130
     finally:
         process.kill()
-        process.communicate(timeout=30)
+        process.communicate(timeout=300)
 
 
 @pytest.mark.parametrize("how", ENDS, ids=lambda how: how.name)

@@ -8,6 +8,7 @@ import secrets
 import signal
 import subprocess
 import sys
+import sysconfig
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +18,7 @@ import pytest
 
 from mpc import nursery
 from mpc.nursery import OFF, Forked, Started, own_command, start
-from tests.parties.processes import ENVIRONMENT, ended, script
+from tests.parties.processes import ENVIRONMENT, PATIENCE, ended, script
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere every process is started anew")
 _HERE = {name: value for name, value in {**os.environ, **ENVIRONMENT}.items() if name != "PYTHONUNBUFFERED"}
@@ -144,7 +145,7 @@ def test_it_ends_as_a_new_one_does(text: str, code: int, out: str, err: str, how
 
 @HOW
 def test_it_can_be_waited_for_and_ended(how: str) -> None:
-    run = Run("import sys; print('up', flush=True); sys.stdin.read(); import time; time.sleep(60)", how=how)
+    run = Run("import sys; print('up', flush=True); sys.stdin.read(); import time; time.sleep(600)", how=how)
     assert run.line() == "up"
     assert run.process.poll() is None
     with pytest.raises(subprocess.TimeoutExpired):
@@ -178,7 +179,7 @@ def found(pid: int, word: str) -> int:
 
 def test_what_one_is_told_is_in_no_other_s_memory() -> None:
     """Nor in the nursery's, from which those that come later are forked."""
-    secret, waits = secrets.token_hex(24), "import os, time; print(os.getppid(), flush=True); time.sleep(60)"
+    secret, waits = secrets.token_hex(24), "import os, time; print(os.getppid(), flush=True); time.sleep(600)"
     first = Run(waits, MASKED_KEY=secret)
     parent = int(first.line())
     second = Run(waits)
@@ -236,7 +237,7 @@ def test_without_its_nursery_a_process_goes_on_and_others_are_started_anew(
     parent = int(ends.line())
     assert int(killed.line()) == parent
     os.kill(parent, how)
-    monkeypatch.setattr(nursery, "_PATIENCE", 0.5)
+    monkeypatch.setattr(nursery.Nursery, "patience", 0.5)
     monkeypatch.setattr(nursery, "_LAST_WORDS", 0.5)
     begins = Run("print('begun')", how="anew", **{OFF: "yes"})
     assert begins.end()[:2] == (0, "begun\n")
@@ -247,7 +248,7 @@ def test_without_its_nursery_a_process_goes_on_and_others_are_started_anew(
     assert ends.end()[0] == 5
     if how is signal.SIGSTOP:
         os.kill(parent, signal.SIGKILL)
-    monkeypatch.setattr(nursery, "_PATIENCE", 60.0)
+    monkeypatch.setattr(nursery.Nursery, "patience", 60.0)
     assert Run("print('begun')").end()[:2] == (0, "begun\n")
 
 
@@ -272,7 +273,7 @@ def test_a_command_of_somebody_else_is_started_as_it_is() -> None:
     process = start(["echo", "hello"], _HERE, keep=[], stdout=write, stderr=2)
     other = start([*own_command("json.tool"), "--help"], _HERE, keep=[], stdout=write, stderr=2)
     os.close(write)
-    assert (process.wait(60), other.wait(60)) == (0, 0)
+    assert (process.wait(300), other.wait(300)) == (0, 0)
     assert isinstance(process, subprocess.Popen) and isinstance(other, subprocess.Popen)
     with os.fdopen(read) as said:
         assert "hello\n" in said.read()
@@ -283,7 +284,7 @@ import os, threading
 from mpc.launch import party_main
 def main():
     print(os.getppid(), flush=True)
-    threading.Event().wait(60)
+    threading.Event().wait(600)
 party_main(main)
 """
 _LAUNCHES = f"""
@@ -301,11 +302,18 @@ def test_a_launcher_s_end_is_the_end_of_its_nursery_and_of_all_roles(how: signal
         script(_LAUNCHES), env=_HERE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     )
     assert launcher.stdout is not None
-    with launcher, launcher.stdout as said:
-        roles, *parents = (said.readline().split() for _ in range(3))
-        assert len(roles) == 2 and parents[0] == parents[1] and int(parents[0][0]) != launcher.pid
-        launcher.send_signal(how)
-    assert all(ended(int(pid)) for pid in (*roles, *parents[0]))
+    try:
+        with launcher.stdout as said:  # a role may speak before its launcher says that it has started both
+            lines = sorted((said.readline().split() for _ in range(3)), key=len)
+            (parent,), (same,), roles = lines
+            assert len(roles) == 2 and parent == same and int(parent) != launcher.pid
+            launcher.send_signal(how)
+    except BaseException:
+        launcher.kill()
+        raise
+    finally:
+        launcher.wait(PATIENCE)
+    assert all(ended(int(pid)) for pid in (*roles, parent))
 
 
 def test_a_fork_of_the_launching_process_has_a_nursery_of_its_own() -> None:
@@ -325,6 +333,29 @@ def test_a_fork_of_the_launching_process_has_a_nursery_of_its_own() -> None:
     assert Run(parent).end()[1] == before
 
 
+def test_another_python_has_a_nursery_of_its_own(tmp_path: Path) -> None:
+    """Such as CrypTen's, and what it loads is there; a program that is no Python is started as it is."""
+    other, none = tmp_path / "python", tmp_path / "none"
+    other.symlink_to(Path(sys.executable).resolve())
+    none.write_text("#!/bin/sh\necho none\n")
+    none.chmod(0o755)
+    (tmp_path / "sitecustomize.py").write_text(f"import mpc; mpc.__path__.append({str(tmp_path)!r})\n")
+    (tmp_path / "slow.py").write_text("def load():\n    import colorsys\n")
+    paths = (_HERE["PYTHONPATH"], str(tmp_path), sysconfig.get_path("purelib"))
+    where = {**_HERE, "PYTHONPATH": os.pathsep.join(paths)}
+    asks = own_command("tests.parties.newborn", "import sys; print(sys.executable, 'colorsys' in sys.modules)")
+    for python, kind, said in (
+        (other, Forked, f"{other} True\n"), (sys.executable, Forked, f"{sys.executable} True\n"),
+        (none, subprocess.Popen, "none\n"),
+    ):  # fmt: skip
+        read, write = os.pipe()
+        process = start([str(python), *asks[1:]], where, keep=[], stdout=write, stderr=2, load=["mpc.slow:load"])
+        os.close(write)
+        with os.fdopen(read) as heard:
+            assert (heard.read(), process.wait(300)) == (said, 0)
+        assert isinstance(process, kind)
+
+
 def test_what_loading_prints_is_said_by_each(tmp_path: Path) -> None:
     """A warning of a module comes once a process, as ever."""
     room = tmp_path / "mpc"
@@ -341,7 +372,7 @@ def test_what_loading_prints_is_said_by_each(tmp_path: Path) -> None:
         os.close(write)
         with os.fdopen(read) as said:
             assert said.read().count("UserWarning: this module is old") == 1
-        assert process.wait(60) == 0
+        assert process.wait(300) == 0
 
 
 def test_one_that_has_ended_unseen_is_in_nobody_s_way() -> None:

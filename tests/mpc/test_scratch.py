@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from mpc import scratch
-from mpc.scratch import remove_left, scratch_folder, scratch_path
+from mpc.scratch import LOCK, remove_left, scratch_folder, scratch_path
 from tests.parties.processes import ENVIRONMENT, script
 
 _HOLDS = """
@@ -26,7 +26,7 @@ with scratch_folder() as folder:
     (folder / "own").mkdir()
     (folder / "own" / "theta.npz").write_bytes(b"secret")
     print(folder, flush=True)
-    threading.Event().wait(60)
+    threading.Event().wait(600)
 """
 
 
@@ -47,7 +47,7 @@ def holder(place: Path) -> Iterator[tuple[subprocess.Popen[str], Path]]:
         yield process, Path(process.stdout.readline().strip())
     finally:
         process.kill()
-        process.communicate(timeout=30)
+        process.communicate(timeout=300)
 
 
 def test_a_folder_is_its_users_alone_and_goes_with_its_block(place: Path) -> None:
@@ -65,12 +65,12 @@ def test_a_folder_is_its_users_alone_and_goes_with_its_block(place: Path) -> Non
 def test_the_next_start_removes_a_dead_ones_folder_and_no_living_ones(place: Path) -> None:
     with holder(place) as (alive, kept), holder(place) as (dead, left):
         dead.kill()
-        dead.wait(30)
+        dead.wait(300)
         assert (left / "own" / "theta.npz").exists()
         with scratch_folder() as own:
             assert not left.exists() and (kept / "own" / "theta.npz").exists() and own.exists()
         alive.send_signal(signal.SIGINT)
-        alive.wait(30)
+        alive.wait(300)
     assert list(place.iterdir()) == []
 
 
@@ -78,7 +78,7 @@ def test_a_removal_that_broke_off_is_finished(place: Path) -> None:
     """Under the name that it then had."""
     with holder(place) as (dead, left):
         dead.kill()
-        dead.wait(30)
+        dead.wait(300)
         left.rename(f"{left}-gone")
         remove_left()
     assert list(place.iterdir()) == []
@@ -89,15 +89,15 @@ def test_what_is_none_of_ours_stays(place: Path, monkeypatch: pytest.MonkeyPatch
     (place / "masked-unlocked").mkdir()
     (place / "masked-file").touch()
     (place / "elsewhere").mkdir()
-    (place / "elsewhere" / "lock").touch()
+    (place / "elsewhere" / LOCK).touch()
     (place / "masked-link").symlink_to(place / "elsewhere")
     remove_left()
     (place / "masked-other").mkdir()
-    (place / "masked-other" / "lock").touch()
+    (place / "masked-other" / LOCK).touch()
     with monkeypatch.context() as patch:
         patch.setattr(scratch.os, "getuid", lambda: os.geteuid() + 1)
         remove_left()
-    assert len(list(place.iterdir())) == 5 and (place / "elsewhere" / "lock").exists()
+    assert len(list(place.iterdir())) == 5 and (place / "elsewhere" / LOCK).exists()
     remove_left()
     assert not (place / "masked-other").exists()
 
@@ -131,7 +131,7 @@ def test_many_that_start_and_end_together_do_not_disturb_each_other(place: Path)
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(300)
     assert not wrong and list(place.iterdir()) == []
 
 
@@ -161,4 +161,20 @@ def test_a_signal_while_the_place_is_found_or_the_folder_made_leaves_nothing(
     finally:
         signal.signal(signal.SIGHUP, before)
     for name in os.listdir(place):
-        assert (place / name / "lock").exists(), f"{name} is nobody's, and stays for ever"
+        assert (place / name / LOCK).exists(), f"{name} is nobody's, and stays for ever"
+
+
+def test_a_fork_that_unwinds_leaves_its_parents_folder(place: Path) -> None:
+    """Out of the block, and out of Python with what is done at its exit."""
+    unwinds = """
+import os, sys
+from mpc.scratch import scratch_folder
+with scratch_folder() as folder:
+    (folder / "theta").touch()
+    if not (child := os.fork()):
+        sys.exit(0)
+    print(os.waitpid(child, 0)[1], (folder / "theta").exists())
+"""
+    environment = {**os.environ, **ENVIRONMENT, "TMPDIR": str(place)}
+    ended = subprocess.run(script(unwinds), env=environment, capture_output=True, text=True, timeout=300, check=True)
+    assert ended.stdout == "0 True\n" and list(place.iterdir()) == []

@@ -32,6 +32,8 @@ from tests.parties.threads import KEYS
 PARTIES, STEPS, BLOCK_STEPS = 2, 8, 3
 ITEMS = 2 * STEPS
 CLAIMS = -(-STEPS // BLOCK_STEPS)
+_PATIENCE = 100.0  # seconds: nobody waits so long but for a machine that is busy
+_IN_VAIN = 2.0  # seconds in which all meet, where one of them dies before or soon after
 
 
 @dataclass(frozen=True)
@@ -116,7 +118,11 @@ def play(run: int, party: int, home: Path, listener: socket.socket, addresses: l
     note(cursor=store.cursor, finished=store.finished)
     source = StoreSource(store, party=party, report=lambda line: note(report=line), used=used)
     try:
-        with Session(Tcp.join(party, addresses, keys=KEYS[party], listener=listener, timeout=10), source) as session:
+        starting = _IN_VAIN if kill is not None and kill.place == "server" else _PATIENCE
+        transport = Tcp.join(
+            party, addresses, keys=KEYS[party], listener=listener, timeout=_PATIENCE, starting=starting
+        )  # fmt: skip
+        with Session(transport, source) as session:
             for _ in range(STEPS):
                 if not right(session.run(step(session))):
                     return 9
@@ -173,7 +179,7 @@ def main(directory: Path, seed: int, runs: int) -> None:
             time.sleep(kill.at / 1000)
             for victim in kill.victims:
                 os.kill(pids[victim], signal.SIGKILL)
-        codes = wait(pids, 20)
+        codes = wait(pids, 2 * _PATIENCE)
         line = {"run": run, "codes": [codes[pid] for pid in pids], "kill": kill and [kill.victims, kill.place, kill.at]}
         print(json.dumps(line), flush=True)
 

@@ -19,11 +19,11 @@ from mpc.session import Session
 from offline import Plan, Recorder
 from tests.parties.threads import KEYS
 
-TIMEOUT = 10.0
+TIMEOUT = 100.0
 Program = Callable[[Session], Any]
 
 
-def in_threads(jobs: Sequence[Callable[[], Any]], *, limit: float = 30.0) -> list[Any]:
+def in_threads(jobs: Sequence[Callable[[], Any]], *, limit: float = 300.0) -> list[Any]:
     """Run all at once; gives what each returned, or the exception it ended with."""
     results: list[Any] = [TimeoutError("still running")] * len(jobs)
 

@@ -9,6 +9,7 @@ import resource
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
@@ -17,7 +18,7 @@ from typing import Any
 
 import pytest
 from offline_crashes import BLOCK_STEPS, ITEMS, PARTIES, kills
-from offline_parties import over_tcp, right, step, step_plan, steps
+from offline_parties import in_threads, over_tcp, right, step, step_plan, steps
 
 import mpc
 from mpc.errors import ConfigError, OutOfMaterial, StoreRefused
@@ -84,7 +85,7 @@ def crashes(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[dict[str, An
     root = str(Path(mpc.__file__).parents[1])
     done = subprocess.run(
         [sys.executable, str(Path(__file__).with_name("offline_crashes.py")), str(directory), str(SEED), str(RUNS)],
-        capture_output=True, text=True, timeout=100, env={**os.environ, "PYTHONPATH": root}, check=False,
+        capture_output=True, text=True, timeout=500, env={**os.environ, "PYTHONPATH": root}, check=False,
     )  # fmt: skip
     assert done.returncode == 0 and not done.stderr, done.stderr[-3000:]
     runs = [json.loads(line) for line in done.stdout.splitlines()]
@@ -114,7 +115,8 @@ def test_fifty_killed_runs_end_in_order_and_the_last_is_whole(crashes: Any) -> N
         victims = run["kill"][0] if run["kill"] else []
         assert all(code != -9 or party in victims for party, code in enumerate(run["codes"]))
     errors = [line["error"] for log in logs for line in log if "error" in line]
-    assert errors and all(error.startswith("PeerLost: ") for error in errors)
+    others = [error for error in errors if not error.startswith("PeerLost: ")]
+    assert errors and not others, "\n".join(others)
 
 
 def test_no_item_is_used_twice_by_a_party(crashes: Any) -> None:
@@ -234,6 +236,70 @@ def test_a_closed_source_hands_out_nothing(homes: list[Path]) -> None:
             source.draw(FIRST)
         with pytest.raises(ConfigError, match="closed"):
             group.agree()
+
+
+# Threads.
+
+
+def test_threads_that_draw_from_one_store_never_draw_the_same(homes: list[Path]) -> None:
+    """Each by a source of its own, all at once, block after block; with 10 microseconds a turn."""
+    usual, threads = sys.getswitchinterval(), 6
+    used: list[tuple[int, int]] = []
+    gate = threading.Barrier(threads)
+    with Store(homes[0]) as mine, Store(homes[1]) as theirs:
+        statements = [StoreSource(store).statement() for store in (mine, theirs)]
+
+        def draws() -> None:
+            source = StoreSource(mine, used=lambda *at: used.append(at))
+            gate.wait(100)
+            source.agree(statements)
+            gate.wait(100)
+            source.draw(FIRST)
+
+        try:
+            sys.setswitchinterval(10e-6)
+            ends = in_threads([draws] * threads)
+        finally:
+            sys.setswitchinterval(usual)
+    assert ends == [None] * threads
+    assert sorted(used) == [(block, 0) for block in range(threads)] and inspect(homes[0]).cursor == threads
+
+
+_AT_THE_DISK = """
+import os, sys, threading
+from pathlib import Path
+import mpc.files
+from offline import Store, inspect
+
+store, flush, reached, on = Store(Path(sys.argv[1])), os.fdatasync, threading.Event(), threading.Event()
+def slow(descriptor):
+    reached.set()
+    on.wait(100)
+    flush(descriptor)
+mpc.files.os.fdatasync = slow
+claiming = threading.Thread(target=lambda: store.claim(1, finished=False))
+claiming.start()
+reached.wait(100)
+if not (child := os.fork()):
+    try:
+        store.claim(2, finished=False)
+    except Exception as error:
+        print(error, flush=True)
+    store.close()
+    os._exit(0)
+print(os.waitpid(child, 0)[1], flush=True)
+on.set()
+claiming.join(100)
+print(store.cursor, inspect(Path(sys.argv[1])).cursor)
+"""
+
+
+def test_a_fork_in_the_middle_of_a_claim_waits_for_nobody(homes: list[Path]) -> None:
+    """The thread that claims is not there in the child, which is refused, and closes its half."""
+    command = [sys.executable, "-c", _AT_THE_DISK, str(homes[0])]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
+    refused, *rest = ended.stdout.splitlines()
+    assert "this process was forked" in refused and rest == ["0", "1 1"]
 
 
 # Copies and backups.

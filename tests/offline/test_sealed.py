@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import os
+import shutil
+import threading
+from functools import partial
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from offline_parties import in_threads
 
 from mpc.bilinear import MULTIPLY
 from mpc.correlations import ProductMask
@@ -105,3 +111,51 @@ def test_material_that_was_in_use_is_not_sealed_nor_written_over(tmp_path: Path)
     file.unlink()
     with pytest.raises(StoreRefused, match="was in use"):
         sealed_for(tmp_path, home)
+
+
+def test_what_was_opened_before_is_not_opened_again(tmp_path: Path) -> None:
+    """A courier brings the first deal's file again; the party has used and deleted what it opened then."""
+    home = dealt(tmp_path)
+    first, again = sealed_for(tmp_path, home), tmp_path / "second.sealed"
+    opened(first, tmp_path / "mine")
+    shutil.rmtree(tmp_path / "mine")
+    first.rename(again)
+    words = rf"second.sealed holds store {inspect(home).manifest.store[:8]}, which .*/opened says was opened before"
+    with pytest.raises(StoreRefused, match=f"{words}.*: draw from the .*, or have the dealer deal anew"):
+        opened(again, tmp_path / "mine")
+    with pytest.raises(StoreRefused, match="opened before"):
+        opened(sealed_for(tmp_path, home), tmp_path / "mine")  # the same store under other keys
+    assert not (tmp_path / "mine").exists() and not (tmp_path / "mine.new").exists()
+    log = identity(PARTY)[0] / "opened"
+    assert log.stat().st_mode & 0o777 == 0o600
+    opened(sealed_for(tmp_path / "other", dealt(tmp_path / "other")), tmp_path / "mine")
+
+
+def test_of_many_that_open_one_file_at_once_one_does(tmp_path: Path) -> None:
+    file = sealed_for(tmp_path, dealt(tmp_path))
+    gate = threading.Barrier(6)
+
+    def opens(at: int) -> None:
+        gate.wait(100)
+        opened(file, tmp_path / f"mine-{at}")
+
+    ends = in_threads([partial(opens, at) for at in range(6)])
+    assert [type(end) for end in ends if end is not None] == [StoreRefused] * 5
+    assert len(list(tmp_path.glob("mine-*"))) == 1
+
+
+def test_an_opening_is_noted_before_its_store_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line that a crash or a full disk cut short does not count, and nothing was opened."""
+    file, log = sealed_for(tmp_path, dealt(tmp_path)), identity(PARTY)[0] / "opened"
+
+    def half(descriptor: int, line: bytes) -> None:
+        os.write(descriptor, line[:20])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("offline.opened.append", half)
+        with pytest.raises(ConfigError, match=r"opened cannot note what is opened \(No space left .*: make room there"):
+            opened(file, tmp_path / "mine")
+    assert not (tmp_path / "mine").exists() and log.read_bytes().splitlines()[-1]
+    opened(file, tmp_path / "mine")
+    assert {len(line) for line in log.read_bytes().splitlines(keepends=True)} == {32 + len(" 0\n")}

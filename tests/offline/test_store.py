@@ -67,9 +67,11 @@ def test_parties_with_stores_get_right_results_to_the_last_step(parties: int, tm
         assert isinstance(error, OutOfMaterial)
         for words in (
             f"party {party}: all steps of 'step' are used up", "a step draws 2 items, among them 1 x ",
-            "TruncationMask(shape=(3,), bits=20)", f"masked offline deal {homes[party]}/plan.json --steps 6",
+            "TruncationMask(shape=(3,), bits=20)", "have the dealer of store ",
+            "masked offline deal plan.json --steps 6 ",
         ):  # fmt: skip
             assert words in str(error)
+        assert str(homes[party]) not in str(error), "a dealer has no such folder"
 
 
 def test_a_run_may_take_exactly_the_steps_that_are_left(homes: list[Path]) -> None:
@@ -448,7 +450,7 @@ def test_a_store_stands_in_one_process_only(homes: list[Path]) -> None:
             Store(homes[0])
         assert inspect(homes[0]).steps_left == 8
     finally:
-        other.communicate("\n", timeout=20)
+        other.communicate("\n", timeout=300)
     with Store(homes[0]), pytest.raises(StoreRefused, match="in use"):
         Store(homes[0])
     forgotten = Store(homes[0])

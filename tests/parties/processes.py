@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 import os
 import select
+import subprocess
 import sys
-from collections.abc import Callable, Sequence
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from mpc.errors import ConfigError
 from mpc.launch import launch, own_command
-from mpc.net.joining import listen
+from mpc.net import ports
+from mpc.nursery import Nursery
 
 ROOT = Path(__file__).resolve().parents[2]
+PATIENCE = 300.0  # seconds: nobody waits so long but for a machine that is busy
 ENVIRONMENT = {
     "PYTHONPATH": str(ROOT),
     "OMP_NUM_THREADS": "1",
@@ -35,6 +39,21 @@ def script(text: str) -> list[str]:
     return own_command("tests.parties.newborn", text)
 
 
+def ended_of(
+    nursery: Nursery, load: Sequence[str], words: Sequence[str], environment: Mapping[str, str], *, limit: float
+) -> subprocess.CompletedProcess[str]:  # fmt: skip
+    """A process that is forked off a nursery and may launch others, when it has ended: it runs the first module."""
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err, open(os.devnull) as nothing:
+        streams = dict(enumerate(stream.fileno() for stream in (nothing, out, err)))
+        child = nursery.forked(load, words, environment, streams, launches=True)
+        try:
+            code = child.wait(limit)
+        finally:
+            child.kill()
+        said = [(stream.seek(0), stream.read())[1] for stream in (out, err)]
+    return subprocess.CompletedProcess([load[0], *words], code, *said)
+
+
 class Launched:
     """What the processes of one launch said, by name, and the launcher's error."""
 
@@ -44,7 +63,8 @@ class Launched:
         parties: int,
         *,
         hears: Callable[[Launched, str, str], None] | None = None,
-        limit: float = 90.0,
+        limit: float = PATIENCE,
+        load: Sequence[str] = (),
         **rest: Any,
     ) -> None:
         self.pids: list[int] = []
@@ -56,7 +76,7 @@ class Launched:
             if hears is not None:
                 hears(self, name, line)
 
-        load = [*_LOADED, *(["mpc.net.gloo"] if rest.get("transport") == "gloo" else [])]
+        load = [*_LOADED, *(["mpc.net.gloo"] if rest.get("transport") == "gloo" else []), *load]
         try:
             launch(
                 command, parties, environment=ENVIRONMENT, limit=limit, output=output, started=self.pids.extend,
@@ -85,18 +105,17 @@ def gone(pid: int) -> bool:
 
 
 def ended(pid: int) -> bool:
-    """Wait, at most 20 s, until a process that is not our child has ended."""
+    """Wait until a process that is not our child has ended."""
     try:
         handle = os.pidfd_open(pid)
     except ProcessLookupError:
         return True
     try:
-        return bool(select.select([handle], [], [], 20)[0])
+        return bool(select.select([handle], [], [], PATIENCE)[0])
     finally:
         os.close(handle)
 
 
 def free_port() -> str:
-    """A port that nobody listens on now."""
-    with listen() as listener:
-        return str(listener.getsockname()[1])
+    """A port that nobody listens on, now or when it is needed."""
+    return str(ports.free_port())

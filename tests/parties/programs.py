@@ -139,7 +139,7 @@ def stays_silent(session: Session) -> Any:
     """The last party lives and does not answer."""
     session.run(rounds(session, 3))
     if session.parties - 1 in session.hosted:
-        threading.Event().wait(7)
+        threading.Event().wait(10)
     return session.run(rounds(session, 3))
 
 

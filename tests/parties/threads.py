@@ -22,7 +22,7 @@ from mpc.session import Session
 from .programs import Program, seeded
 
 KEYS = keys_for(itertools.combinations([*range(12), DEALER_NODE], 2))
-_PATIENCE = 40.0
+_PATIENCE = 300.0  # seconds: nobody waits so long but for a machine that is busy
 
 
 @dataclass
@@ -49,7 +49,8 @@ def side_by_side(*calls: Callable[[], Any]) -> list[Outcome]:
     for thread in threads:
         thread.join(_PATIENCE)
     hanging = [i for i, thread in enumerate(threads) if thread.is_alive()]
-    assert not hanging, f"threads {hanging} hang"
+    ended = [f"{i}: {outcome.error!r}" for i, outcome in enumerate(outcomes) if outcome.error is not None]
+    assert not hanging, f"threads {hanging} hang; others ended with {', '.join(ended) or 'no error'}"
     return outcomes
 
 
@@ -58,7 +59,7 @@ def over_tcp(
     program: Program | Mapping[int, Program],
     *,
     clients: Mapping[str, Callable[[], ClientProgram] | Callable[[TcpClient], Any]] | None = None,
-    timeout: float = 20.0,
+    timeout: float = 100.0,
 ) -> list[Outcome]:
     """Run a program, or each party its own, at every party; then the outcomes of the clients.
 
@@ -86,7 +87,7 @@ def over_tls(
     program: Program | Mapping[int, Program],
     *,
     clients: Mapping[str, Callable[[], ClientProgram] | Callable[[TlsClient], Any]] | None = None,
-    timeout: float = 20.0,
+    timeout: float = 100.0,
     log: Callable[[str], None] = lambda _: None,
 ) -> list[Outcome]:
     """The same between members of a session; each party has its listener."""

@@ -9,7 +9,6 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -20,7 +19,7 @@ import pytest
 
 from mpc.nursery import OFF, Nursery
 from protocols.cli import COMMANDS, main
-from tests.parties.processes import DEAF
+from tests.parties.processes import DEAF, ended_of
 
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT = 300.0
@@ -80,15 +79,7 @@ def _warm() -> Nursery | None:
 
 def _forked(warm: Nursery, arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
     load = ["protocols", "protocols.cli", *(f"protocols.commands.{module}" for module in COMMANDS.values())]
-    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err, open(os.devnull) as nothing:
-        streams = dict(enumerate(stream.fileno() for stream in (nothing, out, err)))
-        child = warm.forked(load, arguments, {**_environment(), **_ONE_THREAD}, streams, launches=True)
-        try:
-            code = child.wait(LIMIT)
-        finally:
-            child.kill()
-        said = [(stream.seek(0), stream.read())[1] for stream in (out, err)]
-    return subprocess.CompletedProcess(["masked", *arguments], code, *said)
+    return ended_of(warm, load, arguments, {**_environment(), **_ONE_THREAD}, limit=LIMIT)
 
 
 def started(

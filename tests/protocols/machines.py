@@ -14,6 +14,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
+from mpc.errors import MaskedError
 from mpc.net.certificates import CERTIFICATE_FILE, KEY_FILE
 from offline import deal
 from protocols.run.apart import Apart, links_of
@@ -44,7 +45,7 @@ class Machines:
     data: Mapping[str, np.ndarray] = field(default_factory=dict)
     ids: Mapping[str, Sequence[str]] = field(default_factory=dict)
     more: Mapping[str, str] = field(default_factory=dict)
-    seconds: float = 30.0
+    seconds: float = 120.0
     dealer: bool = False
     logged: TextIO | None = None
     every: int = 5
@@ -161,7 +162,7 @@ def _be(told: int, heard: int, world: World) -> None:
 
 
 def good(outcomes: Sequence[Outcome]) -> None:
-    """Raise the first error there was."""
-    for outcome in outcomes:
-        if outcome.error is not None:
-            raise outcome.error
+    """Raise the first error there was, of a witness only where there is no other."""
+    errors = [outcome.error for outcome in outcomes if outcome.error is not None]
+    for error in sorted(errors, key=lambda error: isinstance(error, MaskedError) and error.witness):
+        raise error

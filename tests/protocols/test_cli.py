@@ -6,10 +6,13 @@ import json
 import os
 import signal
 import subprocess
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
 
+from protocols.cli import main
+from protocols.run import release
 from tests.parties.processes import ended, free_port
 
 from .harness import LIMIT, awaited, children, finished, started, without_progress
@@ -197,12 +200,14 @@ CLASSIC = [
 
 def under_way(launcher: subprocess.Popen[str], temporary: Path) -> list[int]:
     """Its processes, once all have what they are given."""
-    awaited(lambda: list(temporary.glob("masked-*/cast.json")))
+    awaited(lambda: launcher.poll() is not None or list(temporary.glob("masked-*/cast.json")))
+    assert launcher.poll() is None, launcher.communicate()
     roles = awaited(lambda: four if len(four := children(launcher.pid, "protocols.published.participant")) == 4 else [])
     awaited(lambda: launcher.poll() is not None or not list(temporary.glob("masked-*/*.in.json")))
     return roles
 
 
+@pytest.mark.needs("phe", "gmpy2")
 @pytest.mark.parametrize(
     ("signals", "code"),
     [([signal.SIGINT] * 3, 130), ([signal.SIGQUIT], 131)],
@@ -222,6 +227,7 @@ def test_a_launch_that_is_ended_leaves_no_process_and_no_temporary_file(
     assert all(ended(pid) for pid in roles)
 
 
+@pytest.mark.needs("phe", "gmpy2")
 def test_what_a_killed_launcher_leaves_goes_at_the_next_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     with started(*CLASSIC) as launcher:
@@ -233,6 +239,7 @@ def test_what_a_killed_launcher_leaves_goes_at_the_next_start(tmp_path: Path, mo
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.needs("phe", "gmpy2")
 def test_ctrl_c_ends_a_launch_in_the_background(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With SIGINT ignored, which its processes inherit."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
@@ -242,3 +249,28 @@ def test_ctrl_c_ends_a_launch_in_the_background(tmp_path: Path, monkeypatch: pyt
         _, said = launcher.communicate(timeout=LIMIT)
     assert launcher.returncode == 130 and said.splitlines()[-1] == "stopped", said
     assert all(ended(pid) for pid in roles)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("evalute log.csv", "masked: argument COMMAND: invalid choice: 'evalute': did you mean evaluate?"),
+        ("pcb", "masked run: argument PROGRAM: invalid choice: 'pcb': did you mean ppcb?"),
+        ("--verson", "masked: there is no --verson: did you mean --version?"),
+    ],
+)
+def test_a_slip_in_the_first_word_is_seen(words: str, said: str) -> None:
+    refused(finished(*words.split()), said)
+
+
+def test_code_that_is_not_installed_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:  # fmt: skip
+    def missing(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr("importlib.metadata.version", missing)
+    monkeypatch.setattr(release, "version", missing)
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0 and capsys.readouterr().out == "masked not installed\n"

@@ -93,3 +93,22 @@ def test_a_command_that_does_nothing_yet_ends_with_its_launcher_and_of_ctrl_c(
         process.kill()
         _, complained = process.communicate()
     assert complained == said
+
+
+@pytest.mark.parametrize(("spared", "code"), [(False, 129), (True, 130)])
+def test_a_closed_terminal_ends_a_command_but_under_nohup(spared: bool, code: int) -> None:
+    own = "signal.signal(signal.SIGHUP, signal.SIG_IGN)" if spared else ""
+    waits = f"{_WAITS}{_MOMENTS['making its options']}import signal\n{own}\n"
+    process = subprocess.Popen(
+        [sys.executable, "-c", f"{waits}runpy.run_module('protocols', run_name='__main__')\n"], cwd=ROOT,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        assert process.stdout is not None and process.stdout.readline() == "waits\n"
+        process.send_signal(signal.SIGHUP)
+        if spared:
+            process.send_signal(signal.SIGINT)
+        assert process.wait(LIMIT) == code
+    finally:
+        process.kill()
+        process.communicate()

@@ -12,6 +12,7 @@ from ...published.ckks import Vault
 from ...published.drive import Play, Watch
 from ...run.desk import FileDesk
 from ...run.program import Brings, Fresh
+from ..clients import check_all
 from .cast import CALLS, PUBLISHED, ROLES, play_of
 from .messages import Role
 from .outcome import Outcome
@@ -48,6 +49,7 @@ class Ciphertexts(AsPublished[Outcome]):
             return {"settings": given.as_json()}
         features, rewards = np.split(rows, [given.arms * given.constants.dim], axis=1)
         shape = given.steps, given.arms, given.constants.dim
+        check_all(features.reshape(shape), rewards, given.constants)
         return {"settings": given.as_json(), "features": features.reshape(shape), "rewards": rewards}
 
     def played(

@@ -18,8 +18,8 @@ class Outcome(Plain):
     the server's keys.
     """
 
-    ends: list[bool] = field(default_factory=list)
-    arms: list[int] = field(default_factory=list)
+    ends: list[bool] = field(default_factory=list, repr=False)
+    arms: list[int] = field(default_factory=list, repr=False)
     refreshes: int = 0
     masked: int = 0
     rounds: int = 0

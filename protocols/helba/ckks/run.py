@@ -86,7 +86,7 @@ def play_ckks(
     look: in one process, given the key, what is shown the server's ciphertexts.  keep: where arms and ends are kept.
     """
     vault = Vault(settings.scheme)  # says what is missing or refused before anything starts
-    check_all(problem, settings.constants)
+    check_all(problem.features, problem.rewards, settings.constants)
     run, start = _begun(settings, problem, keep)
     cast = cast_of(settings, problem, keep=keep, run=run, start=start)
     if processes:

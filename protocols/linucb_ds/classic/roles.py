@@ -88,8 +88,8 @@ class Outcome(outcome.Outcome):
 
     counts: Counts = field(default_factory=Counts)
     phases: dict[str, Counts] = field(default_factory=dict)
-    arms: list[int] = field(default_factory=list)  # P's
-    total: int = 0  # DC's, a word of `scale` fraction bits
+    arms: list[int] = field(default_factory=list, repr=False)  # P's
+    total: int = field(default=0, repr=False)  # DC's, a word of `scale` fraction bits
     scale: int = 0
 
     def ends(self, phase: Phase) -> None:

@@ -36,7 +36,7 @@ import numpy as np
 from mpc import ops
 from mpc.correlations import Correlation, Gaussian, UniformNumber
 from mpc.ops import Lines
-from mpc.rounds import Rounds, together
+from mpc.rounds import Rounds, labelled, together
 from mpc.session import Session
 from mpc.share import Share
 
@@ -87,6 +87,15 @@ def pull(session: Session, state: HiddenState, ranges: HiddenRanges, omega: floa
     Cost:  17 rounds, and 6 for each Newton iteration behind the two tables of 1 / sqrt.
     Opens: as product, truncate, curve, argmax.
     """
+    o, selectable = yield from labelled(session, "select", _select(session, state, ranges, omega))
+    yield from labelled(session, "learn", _learn(session, state, o, selectable, ranges))
+    return o
+
+
+def _select(
+    session: Session, state: HiddenState, ranges: HiddenRanges, omega: float | None
+) -> Rounds[tuple[Share, Share]]:
+    """[one-hot of the arm], and what `_learn` will select with it: rounds 1 to 10."""
     widths = yield from _refresh_roots(session, state, ranges)
     scores = _indices(session, state, widths, ranges, omega)
     o, selectable, _ = yield from together(
@@ -94,8 +103,7 @@ def pull(session: Session, state: HiddenState, ranges: HiddenRanges, omega: floa
         _own_widths(session, state, ranges),
         _square_roots(session, state, ranges),
     )
-    yield from _learn(session, state, o, selectable, ranges)
-    return o
+    return o, selectable
 
 
 def _refresh_roots(session: Session, state: HiddenState, ranges: HiddenRanges) -> Rounds[Share]:

@@ -9,6 +9,7 @@ import numpy as np
 from bandits.fixed_point import PublicMap
 from mpc.errors import ConfigError
 from mpc.ledger import EVERYONE
+from mpc.rounds import labelled
 from mpc.session import Session
 from mpc.share import Share
 
@@ -35,7 +36,7 @@ class ShownArms:
             session.ledger.record(EVERYONE, ARM, 1, "they draw the first")
             session.ledger.record(EVERYONE, "noise of a reward", settings.budget, "they draw it")
             _agree(session, settings, 0)
-            self._theta = session.run(share_theta(settings))
+            self._theta = session.run(labelled(session, "theta", share_theta(settings)))
             self._total = session.constant(0.0, settings.scales.reward)
             return
         for arm in _arms_in(kept, settings):
@@ -51,14 +52,15 @@ class ShownArms:
         arm = self._first
         if self.done:
             pass_over_ending(session, settings)
-            arm = session.run(choose(session, self._theta, self._map, settings))
+            choosing = choose(session, self._theta, self._map, settings)
+            arm = session.run(labelled(session, "select", choosing))
         noise = float(self._noise[self.done])
         self._total = self._total + reward_of(self._theta, arm, noise, settings)
         self._pulled(arm)
 
     def finish(self) -> None:
         """Tell the customer."""
-        self.session.run(reveal_total(self.session, self._total, self.settings))
+        _tell(self.session, self._total, self.settings)
 
     def state(self) -> dict[str, np.ndarray]:
         """Shares of theta and of the sum, and the arms, from which the rest follows."""
@@ -86,7 +88,7 @@ class HiddenArms:
         self._knows = len(session.hosted) == session.parties
         _agree(session, settings, done)
         if kept is None:
-            theta = session.run(share_theta(settings))
+            theta = session.run(labelled(session, "theta", share_theta(settings)))
             self.held = HiddenState.start(session, theta, settings.ranges)
             return
         hosted, count = len(session.hosted), settings.count
@@ -109,11 +111,15 @@ class HiddenArms:
 
     def finish(self) -> None:
         """Tell the customer."""
-        self.session.run(reveal_total(self.session, self.held.total, self.settings))
+        _tell(self.session, self.held.total, self.settings)
 
     def state(self) -> dict[str, np.ndarray]:
         """Shares of the state; and of a process that hosts all parties, the arms, for what it may be compared with."""
         return {**self.held.words(), **({"arms": np.array(self.arms, np.int64)} if self._knows else {})}
+
+
+def _tell(session: Session, total: Share, settings: Settings) -> None:
+    session.run(labelled(session, "total", reveal_total(session, total, settings)))
 
 
 def _agree(session: Session, settings: Settings, done: int) -> None:

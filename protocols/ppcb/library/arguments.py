@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Iterator, Mapping, Sequence, Set
+from itertools import pairwise
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,10 @@ _MOST_ARMS = 1000  # whose comparisons, all pairs, fit in memory
 
 
 class ArgumentError(ConfigError, ValueError):
-    """A call was given what it cannot use; nothing has happened."""
+    """A call was given what it cannot use; nothing has happened.
+
+    What it was given may be a secret, so a text has it as `own`: peers hear the rest.
+    """
 
 
 def most_unpaid_of(given: int) -> int:
@@ -81,7 +85,7 @@ def whole_number(given: Any, what: str) -> int:
     try:
         return operator.index(given)
     except TypeError:
-        raise ArgumentError(f"{what} is a whole number, not {given!r}") from None
+        raise ArgumentError(f"{what} is a whole number, not {{}}", own=repr(given)) from None
 
 
 def whole_numbers(given: Any, count: int | None, what: str) -> np.ndarray:
@@ -104,7 +108,7 @@ def whole_numbers(given: Any, count: int | None, what: str) -> np.ndarray:
 def flag_of(given: Any, what: str) -> bool:
     """True or False, and nothing that merely counts as one."""
     if not isinstance(given, (bool, np.bool_)):
-        raise ArgumentError(f"{what} is True or False, not {given!r}")
+        raise ArgumentError(f"{what} is True or False, not {{}}", own=repr(given))
     return bool(given)
 
 
@@ -143,7 +147,7 @@ def eligible_places(given: Any, arms: Sequence[int]) -> np.ndarray | None:
 def folder_of(given: Any) -> Path:
     """A folder's path."""
     if not isinstance(given, (str, os.PathLike)):
-        raise ArgumentError(f"a folder is named by text or a path, not {given!r}")
+        raise ArgumentError("a folder is named by text or a path, not {}", own=repr(given))
     return Path(given)
 
 
@@ -154,8 +158,33 @@ def reward_range_of(given: Any) -> tuple[float, float]:
     except (TypeError, ValueError) as error:
         if isinstance(error, ArgumentError):
             raise
-        raise ArgumentError(f"reward_range is a pair of numbers, not {given!r}") from None
+        raise ArgumentError("reward_range is a pair of numbers, not {}", own=repr(given)) from None
     return low, high
+
+
+def parties_of(given: Any, owners: Any) -> Any:
+    """How many parties: as many as are asked for, or as there are owners; 3 where nobody says."""
+    if owners is None or not hasattr(owners, "__len__"):
+        return 3 if given is None else given
+    if given is not None and given != len(owners):
+        raise ArgumentError(
+            f"parties is {{}} and owners has a number for {len(owners)}: leave parties out", own=repr(given)
+        )
+    return len(owners)
+
+
+def same_rows(**series: Any) -> None:
+    """ArgumentError where two that came with labels for their rows have the same ones in another order."""
+    labelled = [(name, index) for name, one in series.items() if (index := _labels(one)) is not None]
+    for (name, index), (other, own) in pairwise(labelled):
+        if list(index) != list(own) and set(index) == set(own):
+            raise ArgumentError(f"{name} and {other} have the same rows in another order: sort them alike first")
+
+
+def _labels(given: Any) -> Any:
+    """The labels of a frame's or a column's rows."""
+    index = getattr(given, "index", None)
+    return index if hasattr(given, "to_numpy") and hasattr(index, "__len__") else None
 
 
 def widths_of(given: Any, parties: int, dim: int) -> tuple[int, ...]:
@@ -173,18 +202,20 @@ def widths_of(given: Any, parties: int, dim: int) -> tuple[int, ...]:
 
 def real_number(given: Any, what: str) -> float:
     if not isinstance(given, Real) or isinstance(given, bool):
-        raise ArgumentError(f"{what} is a number, not {given!r}")
+        raise ArgumentError(f"{what} is a number, not {{}}", own=repr(given))
     return float(given)
 
 
 def _numbers(given: Any, what: str) -> np.ndarray:
+    kind = type(given).__name__
     try:
         array = np.asarray(given.detach().cpu() if hasattr(given, "detach") else given)
         if array.dtype.kind in "biufO":
             return array.astype(np.float64)
     except (TypeError, ValueError, OverflowError, RuntimeError):  # the last from tensors that belong to a gradient
-        pass
-    raise RangeError(f"{what} are real numbers in an array of one shape, not {type(given).__name__}")
+        if hasattr(given, "to_dense") and hasattr(given, "detach"):
+            kind = f"a {kind} of {given.dtype}, {given.layout}: give x.to_dense().float()"
+    raise RangeError(f"{what} are real numbers in an array of one shape, not {kind}")
 
 
 def _check_count(array: np.ndarray, count: int | None, what: str) -> None:

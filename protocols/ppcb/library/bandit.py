@@ -23,9 +23,9 @@ from mpc.errors import ConfigError
 from mpc.ledger import Ledger
 from mpc.meter import Cost
 from mpc.session import Session
+from mpc.turns import Turn, in_turn
 from offline import Plan, Recorder
 
-from ...run.turns import Turn, in_turn
 from ..player import feature_blocks
 from ..run import twin_of
 from ..settings import Settings
@@ -59,7 +59,8 @@ class PrivateContextualBandit:
     for a simulation, for tests, and where one process may see everything; `over` makes one party's end of the same
     bandit on a network.  `ledger` says who learned what.
 
-    owners: how many features each party owns, where blocks are not equal; a party may own none.
+    parties: N, else as many as there are `owners`, else 3.  owners: how many features each party owns, where blocks are
+    not equal; a party may own none.
     arms: what the arms are called, any hashable names, in place of `n_arms`.  features: what the columns are called, in
     place of `dim`.  A data frame's columns must be these, in this order; the first frame says them where nobody has.
     Names are public, and saved in clear.
@@ -90,7 +91,7 @@ class PrivateContextualBandit:
         *,
         arms: Iterable[Hashable] | None = None,
         features: Iterable[Hashable] | None = None,
-        parties: int = 3,
+        parties: int | None = None,
         policy: str = "epsilon-greedy",
         alpha: float = 1.0,
         ridge: float = 1.0,
@@ -105,7 +106,8 @@ class PrivateContextualBandit:
         if _service is None:  # `over`, `load` and `plan` bring their own, whose settings hold
             names = Names.of(arms, features)
             count, width = names.count_arms(n_arms), names.count_features(dim)
-            settings = settings_of(count, width, eps, policy, alpha, ridge, bound, steps, parties, owners, reward_range)
+            own = arguments.parties_of(parties, owners)
+            settings = settings_of(count, width, eps, policy, alpha, ridge, bound, steps, own, owners, reward_range)
             most = arguments.most_unpaid_of(most_unpaid)
             _service = Service(settings, InOneProcess.of(settings.owners, seed), most_unpaid=most)
             _service.held.names = names
@@ -298,6 +300,7 @@ class PrivateContextualBandit:
         service, whole = self._service, self._hosting.whole
         if contexts is None:
             raise ArgumentError("give a decision_id, or the context of what is learned from")
+        arguments.same_rows(decisions=decisions, rewards=rewards, contexts=contexts)
         rows, _ = self._rows(contexts)
         if whole in (decisions is None, rewards is None):
             raise ArgumentError(self._who_pays)

@@ -9,6 +9,7 @@ import math
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from mpc.errors import RangeError
@@ -103,8 +104,8 @@ def _cure(plain: Settings, wanted: Mapping[str, float], steps: int) -> str:
     """Which other bound, ridge or alpha make these settings possible, each by itself: found by trying."""
     ways = (
         ("bound", 0.5, 40, "features scaled to bound {:g}"),
-        ("ridge", 2.0, 40, "ridge {:g}"),
-        ("ridge", 0.5, 40, "ridge {:g}"),
+        ("ridge", 2.0, 120, "ridge {:g}"),
+        ("ridge", 0.5, 120, "ridge {:g}"),
         ("alpha", 0.5, 120, "alpha {:g}"),
     )
     offers = []
@@ -119,6 +120,7 @@ def _cure(plain: Settings, wanted: Mapping[str, float], steps: int) -> str:
     return ", or ".join(offers) or "fewer `steps`"
 
 
+@lru_cache(maxsize=64)
 def learn_batch(given: Settings) -> int:
     """How many contexts are learned from together with these settings."""
     batch = min(_LEARN_BATCH, given.refresh or _LEARN_BATCH)

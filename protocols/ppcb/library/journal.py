@@ -76,6 +76,11 @@ class Journal:
             ) from error
 
     @property
+    def begun(self) -> bool:
+        """Whether it has a line, as beside every save; where it was removed, or emptied, it has none."""
+        return self._log.size > 0
+
+    @property
     def changed(self) -> bool:
         """Whether something else has written it since this object did."""
         return self._log.changed

@@ -17,17 +17,19 @@ from bandits.intervals import wilson
 from bandits.linear import Choice, LinearBandit
 from bandits.logs import LogError
 from bandits.off_policy import Finding, Problem, candidates, doubts_of_log, judge, logged, twin
-from bandits.scaling import scale
+from bandits.scaling import crowded, scale
 from mpc.ledger import Entry
 
 from ..run import twin_of
 from .arguments import ArgumentError
 from .bandit import PrivateContextualBandit
 from .offline_evaluation import estimate_offline
+from .on_shares import TOLD
 
 _AT_ONCE = 256  # rows between two words of progress
 _NEAR = 4.0
 _FINEST = 2.0**-12  # a variance of a row, of which 16 fraction bits are told
+_COARSE = 0.02  # of an estimate and of its interval, which half a step of what is told may be
 TWIN, PRIVATE = "the same in the clear", "the private bandit"
 
 
@@ -35,7 +37,8 @@ TWIN, PRIVATE = "the same in the clear", "the private bandit"
 class LogEvaluation:
     """findings: policies by estimators, in the log's own units.  doubts: of the whole log.  notes: what was done.
 
-    difference: the largest between the private bandit and its twin, of values and errors; None without shares.
+    difference: the largest between the private bandit and its twin, of values and errors, in the log's own units; None
+    without shares.  left_out: estimators that it says nothing of, since they are not a number.
     """
 
     named: NamedLog
@@ -44,6 +47,7 @@ class LogEvaluation:
     doubts: tuple[str, ...]
     ledger: tuple[Entry, ...] = ()
     difference: float | None = None
+    left_out: tuple[str, ...] = ()
 
 
 def evaluate_log(
@@ -97,10 +101,14 @@ def evaluate_log(
         rows = len(problem.judged)
         for name, each in private.items():
             wide = _no_shorter(each, rows) if binary(log.rewards) and name != "dr" else each
-            found.append(Finding(PRIVATE, name, wide, np.nan, known[name] + _doubts(each, rows, log.rewards, learning)))
+            doubts = (*known[name], *_doubts(wide, problem, unit))
+            found.append(Finding(PRIVATE, name, wide, np.nan, doubts))
+    alike = {} if policy == "thompson" else _differences(private, problem, scores, predicted)
+    told = [unit * each for each in alike.values() if not np.isnan(each)]
     return LogEvaluation(
-        named, problem, tuple(_in_units(each, unit) for each in found), tuple(doubts_of_log(problem)),
-        tuple(bandit.ledger), None if policy == "thompson" else _difference(private, problem, scores, predicted),
+        replace(named, notes=named.notes + tuple(_crowded(named, first))), problem,
+        tuple(_in_units(each, unit) for each in found), tuple(doubts_of_log(problem)), tuple(bandit.ledger),
+        max(told) if told else None, tuple(name for name, each in alike.items() if np.isnan(each)),
     )  # fmt: skip
 
 
@@ -141,25 +149,41 @@ def _no_shorter(estimate: Estimate, rows: int) -> Estimate:
     return estimate._replace(low=min(estimate.low, float(low)), high=max(estimate.high, float(high)))
 
 
-def _doubts(estimate: Estimate, rows: int, rewards: np.ndarray, learning: bool) -> tuple[str, ...]:
-    """Of an interval that is made of a value and its error, for more was not told."""
-    found = ["on shares all rows weigh the same"] if learning else []
-    if rows * estimate.error**2 < _FINEST:
+def _doubts(estimate: Estimate, problem: Problem, unit: float) -> tuple[str, ...]:
+    """Of an interval that is made of a value and its error, for more was not told.  unit: what a reward of 1 was."""
+    value, error, low, high = estimate
+    found = ["on shares all rows weigh the same"] if problem.learning else []
+    if np.isnan(value):
+        return (*found, "weights do not average 1/4 to 4: on shares there is no ratio")
+    bits, half = binary(problem.log.rewards), 2.0**-TOLD / 2.0
+    if half > _COARSE * max(abs(value), high - low) and not (bits and value == 0.0):
+        found.append(f"told in steps of {2.0 * half * unit:.3g}: too coarse for this estimate")
+    if len(problem.judged) * error**2 < _FINEST:
         found.append("its variance is too small for the digits that are told: the interval is too short")
-    elif binary(rewards) and not _NEAR * estimate.error < estimate.value < 1.0 - _NEAR * estimate.error:
-        found.append(f"within {_NEAR:g} errors of 0 or 1: its interval may be too short")
+    elif bits and not _NEAR * error < value < 1.0 - _NEAR * error:
+        found.append(f"within {_NEAR:g} errors of 0 or {unit:,.10g}: its interval may be too short")
     return tuple(found)
 
 
-def _difference(
+def _differences(
     private: dict[str, Estimate], problem: Problem, scores: np.ndarray, predicted: np.ndarray
-) -> float | None:  # fmt: skip
-    """The largest between what was found on shares and in the clear with the same weights, of values and errors."""
-    if not private:
-        return None
+) -> dict[str, float]:  # fmt: skip
+    """Between what was found on shares and in the clear with the same weights: the larger of value and error."""
     own = candidates(problem, scores, name=TWIN, arms=[""] * problem.arms, seed=0)[-1]
     plain = {each.estimator: each.estimate for each in judge(replace(problem, learning=False), own, predicted)}
-    return float(np.nanmax([np.abs(np.subtract(each[:2], plain[name][:2])) for name, each in private.items()]))
+    return {name: float(np.abs(np.subtract(each[:2], plain[name][:2])).max()) for name, each in private.items()}
+
+
+def _crowded(named: NamedLog, first: int) -> list[str]:
+    """A word for the owner of a column that a few rows would scale away."""
+    found, starts = [], np.cumsum([0, *named.widths])
+    for name, start, width in zip(named.columns, starts, named.widths, strict=False):
+        if width == 1 and (few := crowded(named.log.contexts[:first, start])):
+            found.append(
+                f"column {name!r}, to its owner: nearly all of its variation lies in {few} of the first {first:,} "
+                "rows, and scaling by it leaves next to nothing of the others: look at those rows"
+            )
+    return found
 
 
 def _in_units(finding: Finding, unit: float) -> Finding:

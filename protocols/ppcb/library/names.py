@@ -6,8 +6,9 @@ no package of frames: what has named columns is one.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ class Names:
     """
 
     arms: dict[int, Hashable] | None = None
-    features: tuple[Hashable, ...] | None = None
+    features: tuple[Hashable, ...] | None = field(default=None, repr=False)
 
     @classmethod
     def of(cls, arms: Any, features: Any) -> Names:
@@ -103,14 +104,16 @@ class Names:
         """ArgumentError unless a new arm can be called so."""
         if self.arms is None:
             if name is not None:
-                raise ArgumentError(f"this bandit's arms have numbers: leave {name!r} out, or make it with arms=")
+                raise ArgumentError(
+                    "this bandit's arms have numbers: leave {} out, or make it with arms=", own=repr(name)
+                )
             return
-        if name is None or not _hashable(name):
-            raise ArgumentError(f"an arm is called by a hashable name, not {name!r}")
+        if not _is_name(name):
+            raise ArgumentError("an arm is called by a hashable name, not {}", own=repr(name))
         if name in self.arms.values():
-            raise ArgumentError(f"there is or was an arm {name!r}: names are given once, choose another")
+            raise ArgumentError("there is or was an arm {}: names are given once, choose another", own=repr(name))
 
-    def columns(self, given: Any) -> tuple[Any, tuple[str, ...] | None]:
+    def columns(self, given: Any) -> tuple[Any, tuple[Hashable, ...] | None]:
         """Contexts as numbers, and the names of a frame's columns; what has no names passes.
 
         RangeError for columns that are not the features, in their order: owners hold neighbouring ones, so a frame in
@@ -119,21 +122,34 @@ class Names:
         found = _columns_of(given)
         if found is None:
             return given, None
+        counted = tuple(range(len(found)))
+        if found == counted and self.features != counted:  # as a frame has them that was given none
+            return given, None
         if self.features is not None and found != self.features:
             raise RangeError(_misplaced(found, self.features))
+        if _moved(found, counted):
+            raise RangeError(_misplaced(found, counted))
         try:
             return _values(given), found
         except (TypeError, ValueError):
             raise RangeError(_no_numbers(given, found)) from None
 
 
-def _columns_of(given: Any) -> tuple[str, ...] | None:
-    """The names of a frame's columns, or of a row that was taken from one; numbers are no names."""
+def _columns_of(given: Any) -> tuple[Hashable, ...] | None:
+    """The names of a frame's columns, or of a row that was taken from one; a row's numbers may count other things."""
     if not hasattr(given, "to_numpy"):
         return None
-    names = getattr(given, "columns", getattr(given, "index", None))
-    found = None if names is None else tuple(names)
-    return found if found and all(isinstance(name, str) for name in found) else None
+    names = getattr(given, "columns", None)
+    if names is None:
+        found = tuple(getattr(given, "index", ()))
+        named = all(isinstance(name, (str, tuple)) for name in found) or _moved(found, tuple(range(len(found))))
+        return found if found and named else None
+    return tuple(names) or None
+
+
+def _moved(found: tuple[Hashable, ...], expected: tuple[Hashable, ...]) -> bool:
+    """Whether these are the same names in another order."""
+    return found != expected and set(found) == set(expected)
 
 
 def _values(given: Any) -> np.ndarray:
@@ -143,12 +159,14 @@ def _values(given: Any) -> np.ndarray:
         return np.asarray(given.to_numpy(), np.float64)
 
 
-def _misplaced(found: tuple[str, ...], expected: tuple[Hashable, ...]) -> str:
+def _misplaced(found: tuple[Hashable, ...], expected: tuple[Hashable, ...]) -> str:
     """Which columns are missing, too many, or in another place."""
     missing, more = [name for name in expected if name not in found], [name for name in found if name not in expected]
     parts = [
         f"{what} {', '.join(map(str, which))}" for what, which in (("lacks", missing), ("also has", more)) if which
     ]
+    if twice := list(dict.fromkeys(str(name) for at, name in enumerate(found) if name in found[:at])):
+        parts.append(f"has two columns {', '.join(twice)}")
     if not parts:
         moved = [str(name) for name, other in zip(found, expected) if name != other]
         parts = [f"has {', '.join(moved)} in another order"]
@@ -158,7 +176,7 @@ def _misplaced(found: tuple[str, ...], expected: tuple[Hashable, ...]) -> str:
     )
 
 
-def _no_numbers(given: Any, found: tuple[str, ...]) -> str:
+def _no_numbers(given: Any, found: tuple[Hashable, ...]) -> str:
     """Which column holds something else."""
     for at, name in enumerate(found):
         column = given[name] if hasattr(given, "columns") else given.iloc[at : at + 1]
@@ -172,13 +190,13 @@ def _no_numbers(given: Any, found: tuple[str, ...]) -> str:
 def _different(given: Any, what: str) -> list[Hashable]:
     """Names as a list, all hashable and all different."""
     if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
-        raise ArgumentError(f"{what} are a list of names, not {given!r}")
+        raise ArgumentError(f"{what} are a list of names, not {{}}", own=repr(given))
     names = given.tolist() if hasattr(given, "tolist") else list(given)
     for name in names:
-        if name is None or not _hashable(name):
-            raise ArgumentError(f"{what} have hashable names, not {name!r}")
+        if not _is_name(name):
+            raise ArgumentError(f"{what} have hashable names, not {{}}", own=repr(name))
     if twice := [name for at, name in enumerate(names) if name in names[:at]]:
-        raise ArgumentError(f"two {what} are called {twice[0]!r}: give each a name of its own")
+        raise ArgumentError(f"two {what} are called {{}}: give each a name of its own", own=repr(twice[0]))
     return names
 
 
@@ -188,8 +206,15 @@ def _count(given: Any, named: Any, number: str, names: str) -> Any:
     if named is None:
         return given
     if given is not None and given != len(named):
-        raise ArgumentError(f"{number} is {given!r} and {len(named)} {names} have names: leave {number} out")
+        raise ArgumentError(
+            f"{number} is {{}} and {len(named)} {names} have names: leave {number} out", own=repr(given)
+        )
     return len(named)
+
+
+def _is_name(name: Any) -> bool:
+    """Whether it can be found again: NaN is not even itself."""
+    return name is not None and _hashable(name) and not (isinstance(name, float) and math.isnan(name))
 
 
 def _hashable(name: Any) -> bool:
@@ -206,7 +231,7 @@ def _plain(name: Hashable) -> Any:
         return [[_plain(part) for part in name]]
     value = name.item() if isinstance(name, np.generic) else name
     if type(value) not in _PLAIN:
-        raise ArgumentError(f"a name to be saved is text, a number, or a tuple of them, not {name!r}")
+        raise ArgumentError("a name to be saved is text, a number, or a tuple of them, not {}", own=repr(name))
     return value
 
 

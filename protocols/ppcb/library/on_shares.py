@@ -38,7 +38,7 @@ from ..settings import Settings
 from .propensity import last_bit
 
 _F = 20  # fraction bits of weights, and of what is added up
-_TOLD = 16  # fraction bits of what is revealed
+TOLD = 16  # fraction bits of what is revealed
 _FINEST, _COARSEST = 20, 8  # fraction bits that deviations are squared with
 _LEAST, _MOST = 0.25, 4.0  # between which weights average, or they are no weights
 ESTIMATORS = ("ips", "snips", "dr")
@@ -176,7 +176,7 @@ def _told(session: Session, w: Share, wr: Share, psi: Share, rows: int, bits: in
         ops.product(session, sound, ratio), ops.product(session, sound, scaled + 1.0)
     )
     told = ops.stack([v_ips, v_snips, v_dr, spread[0], s_snips - 1.0, spread[2]], axis=0)
-    told = yield from ops.round_off(session, told, _F - _TOLD)
+    told = yield from ops.round_off(session, told, _F - TOLD)
     why = "the organisations agreed to learn it"
     values, variances = yield (
         Reveal(told[:3], what="estimate by IPS, SNIPS, DR", why=why),

@@ -15,7 +15,7 @@ is: how many contexts, which arms are eligible, which decisions are paid, and wh
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -47,7 +47,7 @@ class Hear:
 class Say:
     """The puller's part in a `learn` whose actions the parties do not know: which arms it pulled, of all present."""
 
-    actions: Sequence[int]
+    actions: Sequence[int] = field(repr=False)
     arms: Sequence[int]
 
 

@@ -1,7 +1,7 @@
 """The library's bandit on disk: a checkpoint for each party with its own shares, and one with what the puller knows.
 
     folder/party-p/checkpoint-n.npz     party p's shares, and what is public
-    folder/party-p/journal              what was told, also after the save
+    folder/party-p/journal              what was told, also after the save; begun before the save, so it is always there
     folder/puller/checkpoint-n.npz      the arms of decisions that are not paid yet
 
 n counts what was done.  The files of one save have one number and one stamp, drawn for it; only a save that every home
@@ -121,10 +121,10 @@ def load_parts(folder: Path, session: Session | None) -> tuple[Kept, dict[Path, 
             raise ConfigError(f"{checkpoint_at(folder / role, done)} is not of this bandit and role: put its own back")
     try:
         saved, told = Told.read(first.facts), greatest(Told.read(each["told"]) for each in said)
-        if greatest([told, saved]) != told:
+        if not any(each["noted"] for each in said) or greatest([told, saved]) != told:
             raise ConfigError(
-                f"the journal below {folder} says less than its save, so what was told since then would be forgotten: "
-                "put back that of this save"
+                f"the journal below {folder} is gone, or says less than its save, so what was told since then would be "
+                "forgotten: put back that of this save"
             )
         kept = _kept(first, [read[role] for role in roles], read.get(_PULLER), told)
     except (KeyError, TypeError, ValueError, IndexError) as error:
@@ -148,7 +148,7 @@ def _said(session: Session | None, homes: Mapping[Path, Mapping[int, Checkpoint]
     own = [
         {
             "role": home.name, "saves": [[done, kept.facts.get("stamp")] for done, kept in saves.items()],
-            "told": asdict(Journal(home).told()), "word": secrets.token_hex(8),
+            "told": asdict((journal := Journal(home)).told()), "noted": journal.begun, "word": secrets.token_hex(8),
         }
         for home, saves in homes.items()
     ]  # fmt: skip

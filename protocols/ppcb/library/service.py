@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -84,7 +85,7 @@ class Service:
     @property
     def settings(self) -> Settings:
         """What all parties agree on, for the present arms."""
-        return replace(self._settings, arms=len(self.held.arms))
+        return _of_arms(self._settings, len(self.held.arms))
 
     @property
     def learn_batch(self) -> int:
@@ -175,7 +176,7 @@ class Service:
     def add_arm(self) -> int:
         """A new arm's number."""
         check_arms(len(self.held.arms) + 1)
-        settings = replace(self.settings, arms=len(self.held.arms) + 1)
+        settings = _of_arms(self._settings, len(self.held.arms) + 1)
         return self.held.add_arm(self._call({}, "add arm"), settings)
 
     def restart(self) -> None:
@@ -246,7 +247,7 @@ class Service:
         return self.hosting.ledger.watched(note)
 
     def _learn(self, session: Session, x: Share, o: Share, said: np.ndarray) -> None:
-        held, state, settings = self.held, self._state(session), replace(self.settings, batch=len(said))
+        held, state, settings = self.held, self._state(session), _of_batch(self.settings, len(said))
         due = held.unrefreshed + len(said) >= (settings.refresh or math.inf)
         program = learn_from(session, state, x, o, settings, said=said, refreshed=due)
         session.run(labelled(session, "learn", program))
@@ -296,6 +297,17 @@ def judged_together(rows: int, arms: int, hosted: int = 1) -> list[slice]:
 
 def _together(arms: int, hosted: int) -> int:
     return max(1, _COMPARISONS // (arms * (arms - 1) // 2 * hosted))
+
+
+@lru_cache(maxsize=64)
+def _of_arms(settings: Settings, arms: int) -> Settings:
+    """Settings are checked as they are made, which takes longer than many a round: each is made once."""
+    return replace(settings, arms=arms)
+
+
+@lru_cache(maxsize=64)
+def _of_batch(settings: Settings, batch: int) -> Settings:
+    return replace(settings, batch=batch)
 
 
 def _note(session: Session, *facts: object) -> None:

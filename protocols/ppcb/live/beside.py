@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 from mpc.errors import ConfigError
 from mpc.net.requests import Limits
-from mpc.net.tokens import Tokens
-from mpc.net.web import Web, check_exposed, serving_requests
+from mpc.net.tokens import Tokens, make_tokens
+from mpc.net.web import Web, serving_requests
 
 from ...run.folder import reserved
 from ...run.member_process import Prepared
@@ -18,8 +18,8 @@ from .site import place_of
 
 
 @contextmanager
-def asked_beside(given: Prepared) -> Iterator[None]:
-    """While it is entered, programs may ask; what they ask enters the run that `play` plays."""
+def asked_beside(given: Prepared, *, make: bool = False) -> Iterator[None]:
+    """While it is entered, programs may ask; what they ask enters the run that `play` plays.  make: a missing token."""
     config, program = given.config, given.apart.program if isinstance(given.apart, OnShares) else None
     if not isinstance(program, Live):
         raise ConfigError("this run has its contexts beforehand: play it with 'masked party', or say live = true")
@@ -28,13 +28,15 @@ def asked_beside(given: Prepared) -> Iterator[None]:
     if config.every != 1:
         raise ConfigError("a service keeps each turn before it answers: set output.checkpoint_every = 1 at all roles")
     keep = config.folder / "serve"
-    with reserved(keep):
+    with reserved(keep, "output.folder"):
         place = place_of(program, config.role, keep, config.beat)
+        if make and config.tokens is not None:
+            for path in make_tokens(config.tokens, (place.asks,)):
+                given.say(f"made {path}: hand it to {place.asks}'s programs, and to nobody else")
         tokens = None if config.tokens is None else Tokens.read(config.tokens, (place.asks,))
-        check_exposed(config.serve[0], tokens)
         program.feed = place.feed
         with serving_requests(Web(place.site, tokens=tokens, limits=Limits(), say=given.say), config.serve) as where:
-            given.say(f"http://{where[0]}:{where[1]}{next(iter(place.site.endpoints))} is for {place.asks}'s programs")
+            given.say(f"http://{where[0]}:{where[1]}/docs says what {place.asks}'s programs ask here")
             try:
                 yield
             finally:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,18 +17,20 @@ from typing import Any
 
 import numpy as np
 
+from mpc.ledger import Entry
 from mpc.net.requests import Answer, Refused, Request
 
 from ...run.chained_log import ChainedLog
 from ...run.tagged_file import prepare, read_kept, write_kept, writing
 from ..serving.answers import Answers, Keyed
 from ..serving.waiting import Waiting
-from .turn import DIGEST_BITS
+from .turn import DIGEST_BITS, FULL
 
 _TWO = "another service goes on with this role: stop one of them"
 _NUMBERS = "put it back, since no number is to be given twice, or begin anew in another folder"
-_RESERVED = 1000  # numbers that one write to the disk covers
+_RESERVED = 100  # numbers that one write to the disk covers
 _LONGEST = 4096  # contexts or rewards that may wait
+_LOG = 1 << 23  # bytes of a log that is begun anew
 
 
 def digest_of(name: str) -> int:
@@ -42,6 +44,9 @@ class Feed:
     def rows(self, party: int, digests: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
         """A party's features of these contexts, (contexts, width), and 1 where it has them, else 0."""
         raise NotImplementedError
+
+    def plays(self, ledger: Iterable[Entry]) -> None:
+        """A party begins, or goes back.  ledger: what it counts from here on."""
 
     def begin(self) -> None:
         """All begin, or go back: what does not count yet waits again."""
@@ -71,21 +76,24 @@ class OwnerFeed(Feed):
     """One owner's parts, from its own programs.  waiting: by digest; a part waits its time, decided on or not."""
 
     def __init__(self, owner: int, width: int, bound: float) -> None:
-        self.owner, self._width, self._lock = owner, width, threading.Lock()
+        self.owner, self._width = owner, width
+        self.ledger: Iterable[Entry] = ()
         self.waiting = Waiting({owner: slice(0, width)}, bound)
+
+    def plays(self, ledger: Iterable[Entry]) -> None:
+        """For whoever asks who learned what."""
+        self.ledger = ledger
 
     def put(self, names: Sequence[str], rows: Sequence[Sequence[float]]) -> None:
         """Some parts."""
-        with self._lock:
-            self.waiting.put(self.owner, [str(digest_of(name)) for name in names], rows)
+        self.waiting.put(self.owner, [str(digest_of(name)) for name in names], rows)
 
     def rows(self, party: int, digests: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
         """Zeros where it has none."""
         rows, has = np.zeros((len(digests), self._width)), np.zeros(len(digests), np.int64)
-        with self._lock:
-            for at, digest in enumerate(digests):
-                if (row := self.waiting.look(str(digest))) is not None:
-                    rows[at], has[at] = row, 1
+        for at, digest in enumerate(digests):
+            if (row := self.waiting.look(str(digest))) is not None:
+                rows[at], has[at] = row, 1
         return rows, has
 
 
@@ -97,26 +105,33 @@ class _Wish:
     """
 
     request: Request
-    names: Sequence[str]
+    names: Sequence[str] = field(repr=False)
     alone: bool
     future: Future[Answer] = field(default_factory=Future)
     numbers: list[int] = field(default_factory=list)
-    answer: dict[str, Any] | Refused | None = None
+    answer: dict[str, Any] | Refused | None = field(default=None, repr=False)
 
 
 class PullerFeed(Feed):
-    """Asks about contexts.  folder: where its numbers and answers are kept.  arms: how many there are.
+    """Asks about contexts.  folder: where its numbers and answers are kept.
 
-    most: contexts of a turn, and so of a request.  beat: seconds that a turn waits for somebody who asks.
+    most: contexts of a turn, and so of a request.  beat: seconds that a turn waits for somebody who asks.  called: what
+    an arm is to whoever asks.
     """
 
-    def __init__(self, folder: Path, *, most: int, beat: float) -> None:
+    def __init__(
+        self, folder: Path, *, most: int, beat: float, called: Callable[[int], int | str] = lambda arm: arm
+    ) -> None:
         prepare(folder)
+        self._called = called
         self._counter, self._most, self._beat = folder / "numbers", most, beat
         self._there, self._waiting, self._asked = threading.Condition(), list[_Wish](), list[_Wish]()
         self._next = self._reserved = int(read_kept(self._counter, cure=_NUMBERS)) if self._counter.exists() else 0
         self.answers, self.decisions, self._over = Answers(), 0, False
         self._log = ChainedLog(folder / "answers", self._known, two=_TWO)
+        self._begin()
+
+    def _begin(self) -> None:
         self._log.begin(_line([list(each) for each in self.answers.given()]))
 
     def predict(self, request: Request, names: Sequence[str], *, alone: bool) -> Future[Answer]:
@@ -160,7 +175,7 @@ class PullerFeed(Feed):
         for wish in self._asked:
             own = [next(came) for _ in wish.names]
             lacking = [name for name, (_, there) in zip(wish.names, own) if not there]
-            told = [{"decision_id": number, "arm": arm} for number, (arm, _) in zip(wish.numbers, own)]
+            told = [{"decision_id": number, "arm": self._called(arm)} for number, (arm, _) in zip(wish.numbers, own)]
             wish.answer = told[0] if wish.alone else {"decisions": told}
             if lacking:
                 wish.answer = Refused(404, f"context {lacking[0]!r} lacks an owner's part: send it to /context there")
@@ -180,6 +195,8 @@ class PullerFeed(Feed):
                     wish.future.set_exception(wish.answer)
                 else:
                     wish.future.set_result(wish.answer or {})
+        if self._log.size > _LOG:
+            self._begin()
 
     def end(self) -> None:
         """Who waits is told to ask again."""
@@ -209,8 +226,14 @@ class PayerFeed(Feed):
         prepare(folder)
         self._folder = folder
         self._lock, self._unsent, self._sent = threading.Lock(), dict[int, float](), list[int]()
+        self._found = dict[int, int]()  # of those that were sent, whether they counted
+        self._full = False  # all rewards that were declared are learned; the others wait until all roles have more
+        self._counted = set[int]()  # of those that wait again, what counted in a turn that may have been lost
         self.answers, self.learned, self.passed_over = Answers(), 0, 0
         self._log = ChainedLog(folder / "rewards", self._read, two=_TWO)
+        self._begin()
+
+    def _begin(self) -> None:
         keyed = [list(each) for each in self.answers.given()]
         self._log.begin(_line({"due": list(self._unsent.items()), "over": [], "keyed": keyed}))
 
@@ -218,17 +241,20 @@ class PayerFeed(Feed):
         """On the disk when it is answered; a turn learns from it."""
         answer: Answer = {"received": len(decisions)}
         with self._lock:
+            if self._full:
+                raise Refused(503, "all steps are learned: give all roles more 'steps', and --resume", retry=60)
             if twice := [number for number in decisions if number in self._unsent]:
                 raise Refused(409, f"the reward of decision {twice[0]} waits already: send each once")
             if len(self._unsent) + len(decisions) > _LONGEST:
                 raise Refused(503, f"{_LONGEST:,} rewards wait already: ask again later", retry=2)
-            keyed = [] if request.key is None else [[request.role, request.key, request.digest, answer]]
+            keyed = [] if request.key is None else [Keyed(request.role, request.key, request.digest, answer)]
             due = dict(zip(decisions, rewards))
             try:
                 self._log.append(_line({"due": list(due.items()), "over": [], "keyed": keyed}))
             except OSError as error:
                 raise Refused(503, "the service has no room to keep a reward: ask again later", retry=5) from error
             self._unsent |= due
+            self.answers.put(keyed)
         future: Future[Answer] = Future()
         future.set_result(answer)
         return future
@@ -241,28 +267,35 @@ class PayerFeed(Feed):
     def begin(self) -> None:
         """What no party may have kept is sent again; decisions that were learned from are passed over."""
         with self._lock:
-            self._sent = []
+            self._counted |= {number for number, counted in self._found.items() if counted == 1}
+            self._sent, self._found = [], {}
 
     def due(self, most: int) -> list[tuple[int, float]]:
         """The oldest."""
         with self._lock:
-            self._sent = list(self._unsent)[:most]
+            self._sent = [] if self._full else list(self._unsent)[:most]
             return [(number, self._unsent[number]) for number in self._sent]
 
     def found(self, counted: Sequence[int]) -> None:
         """Of others the decision is too old, was never made, or was paid before."""
-        self.learned += sum(counted)
-        self.passed_over += len(counted) - sum(counted)
+        self._found = dict(zip(self._sent, counted))
 
     def kept(self) -> None:
-        """They are over."""
+        """They are over, but for those that there was no room to learn from."""
         with self._lock:
-            if self._sent:
+            over = [number for number in self._sent if self._found.get(number) != FULL]
+            self._full = self._full or len(over) < len(self._sent)
+            if over:
                 with writing(self._folder):
-                    self._log.append(_line({"due": [], "over": self._sent, "keyed": []}))
-            for number in self._sent:
+                    self._log.append(_line({"due": [], "over": over, "keyed": []}))
+            for number in over:
                 del self._unsent[number]
-            self._sent = []
+                learned = self._found.get(number) == 1 or number in self._counted
+                self.learned, self.passed_over = self.learned + learned, self.passed_over + (not learned)
+            self._counted -= set(self._sent)
+            self._sent, self._found = [], {}
+            if self._log.size > _LOG:
+                self._begin()
 
     def _read(self, content: bytes) -> None:
         line = json.loads(content)

@@ -7,54 +7,78 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from mpc.client import ClientProgram, Receive, Send
+from mpc.correlations import Correlation
 from mpc.errors import ConfigError
-from mpc.rounds import labelled
+from mpc.rounds import Rounds, labelled, supplied
 from mpc.session import Session
 from mpc.share import Share
 
 from ...run.program import Arrays, Brings, Desk, Ended, Program, Role
+from ...run.rehearsal import drawn
 from ..clients import check_arms, check_rewards
 from ..player import feature_blocks, share_contexts
 from ..program import PAYER, PULLER, State
+from ..refresh import refresh
 from ..settings import Settings
 from .feeds import Feed
-from .turn import NONE, announced, known, served, told
+from .turn import FULL, NONE, announced, known, served, told
 
 MOST_UNPAID = 1024
 """Decisions that are kept for a reward, the latest."""
 
 
+_MAY_CHANGE = ("steps", "batch", "eps")
+
+
 class Live(Program[None]):
-    """feed: what this process's role has to ask and to say; whoever plays the role sets it."""
+    """feed: what this process's role has to ask and to say; whoever plays the role sets it.
+
+    names: what the arms are called; none where they are numbers.
+    """
 
     name, unit = "ppcb", "turn"
     lasting = served = True
-    roles = (Role(PULLER, notes="arms.bin"), Role(PAYER))
+    roles = (Role(PULLER), Role(PAYER))  # without notes: an arm counts when its turn does, of which the puller hears
 
-    def __init__(self, settings: Settings, parties: int, turns: int) -> None:
+    def __init__(self, settings: Settings, parties: int, turns: int, names: Sequence[str] = ()) -> None:
         super().__init__(parties, turns)
-        if settings.refresh:
-            raise ConfigError(
-                "so many steps need refreshes of the regressions, which a service does not make: fewer steps, a "
-                "smaller bound, or a larger ridge"
-            )
+        self.names = tuple(names)
         if settings.delay or settings.replicas != 1:
             raise ConfigError("a service takes rewards whenever they come: leave out delay and replicas")
-        self.settings, self.noted, self.feed = settings, (1, settings.batch), Feed()
+        self.settings, self.feed = settings, Feed()
 
     def public(self) -> dict[str, Any]:
-        """Settings and the number of turns."""
-        return {"live": True, "settings": self.settings.as_json(), "parties": self.parties, "turns": self.decisions}
+        """Settings, the number of turns, and names."""
+        own = {"live": True, "settings": self.settings.as_json(), "parties": self.parties, "turns": self.decisions}
+        return own | ({"names": list(self.names)} if self.names else {})
+
+    def kept_for(self) -> Mapping[str, Any]:
+        """Names, turns, and how many are asked about, explored and learned from may change; and when to refresh."""
+        settings = {name: each for name, each in self.settings.as_json().items() if name not in _MAY_CHANGE}
+        settings["refresh"] = settings["refresh"] and True  # whether sums are kept
+        return {"live": True, "settings": settings, "parties": self.parties}
+
+    @property
+    def purpose(self) -> tuple[str, str]:
+        """No number of turns."""
+        settings = self.settings
+        said = f"a service of {settings.arms} arms and {settings.dim} features, batch {settings.batch}"
+        return f"{said}, {settings.steps:,} steps", super().purpose[1].replace("...", "--live ...")
+
+    def called(self, arm: int) -> int | str:
+        """What an arm is to whoever asks."""
+        return self.names[arm] if self.names else arm
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Live:
         """As a role knows it."""
-        return cls(Settings.from_json(given["settings"]), given["parties"], given["turns"])
+        return cls(Settings.from_json(given["settings"]), given["parties"], given["turns"], given.get("names", ()))
 
     def blank(self) -> Live:
         """One turn that is asked about a context and is paid for another."""
@@ -86,6 +110,10 @@ class Turns:
     """The owners that this process hosts, turn after turn.
 
     numbers: of the decisions in each place, NONE in one that is free.  x, o: their shares, (hosted, 1, places, ...).
+    count: decisions that were kept, rewards that were learned from, and the number that is next if none was lost.
+    unrefreshed: rewards that were learned from since the last refresh, where there is any.
+
+    Which turn refreshes follows from rewards that come, so each draws what a refresh takes, and most pass over it.
     """
 
     def __init__(self, session: Session, settings: Settings, feed: Feed, kept: Arrays | None, done: int) -> None:
@@ -94,13 +122,18 @@ class Turns:
         self._owners = [owner for owner, block in blocks if block.stop > block.start]
         hosted = len(session.hosted)
         self._kept: dict[str, np.ndarray] = {
-            "numbers": np.full(MOST_UNPAID, NONE, np.int64), "count": np.zeros(2, np.int64),
+            "numbers": np.full(MOST_UNPAID, NONE, np.int64), "count": np.zeros(3, np.int64),
             "x": np.zeros((hosted, 1, MOST_UNPAID, settings.dim), np.uint64),
             "o": np.zeros((hosted, 1, MOST_UNPAID, settings.arms), np.uint64),
         }  # fmt: skip
+        self._fresh: tuple[Correlation, ...] = ()
+        if settings.refresh:
+            self._kept["unrefreshed"] = np.zeros(1, np.int64)
+            self._fresh = drawn(session.parties, partial(_refresh, settings))
         self._held = State.start(session, settings) if kept is None else State.restored(session, settings, kept)
         if kept is not None:
             self._kept = {name: np.array(kept[name]) for name in self._kept}
+        feed.plays(session.ledger)
 
     def turn(self) -> None:
         """Whatever is asked for; nothing is drawn where that is nothing."""
@@ -109,15 +142,31 @@ class Turns:
         self.done += 1
         if not len(asked.numbers) and (asked.due < 0).all():
             return
+        self._note_lost(asked.numbers)
         x, whole = self._contexts(asked.digests)
-        places, found = self._places(asked.due)
+        places, found, full = self._places(asked.due)
         o = session.run(labelled(session, "serve", served(
             session, self._held, x, self._old(places, found), self._paid(asked.reward, found), settings
         )))  # fmt: skip
-        session.run(labelled(session, "tell", told(session, o, whole, found[: int((asked.due >= 0).sum())])))
+        outcomes = np.where(full, FULL, found)[: int((asked.due >= 0).sum())]
+        session.run(labelled(session, "tell", told(session, o, whole, outcomes)))
         self._kept["numbers"][places[found]] = NONE
         self._kept["count"][1] += int(found.sum())
         self._keep(asked.numbers, whole, x, o)
+        if settings.refresh:
+            self._refresh(int(found.sum()))
+
+    def _refresh(self, learned: int) -> None:
+        """Where the next turn could learn from more than a refresh may be behind."""
+        session, settings = self._session, self._settings
+        program = supplied(session, self._fresh, refresh(session, self._held, settings))
+        behind = self._kept["unrefreshed"]
+        behind += learned
+        if behind[0] + settings.batch <= (settings.refresh or 0) * settings.batch:
+            program.close()
+            return
+        session.run(labelled(session, "refresh", program))
+        behind[0] = 0
 
     def finish(self) -> None:
         """Nothing follows."""
@@ -125,6 +174,20 @@ class Turns:
     def state(self) -> Arrays:
         """Shares of the regressions, and of the decisions that wait."""
         return {**self._held.words(), **self._kept}
+
+    def _note_lost(self, numbers: np.ndarray) -> None:
+        """Those between were given in turns that were lost, whose arms the puller may have learned, or never."""
+        if len(numbers):
+            if (lost := int(numbers.min() - self._kept["count"][2])) < 0:
+                raise ConfigError(
+                    "the puller gives numbers of decisions that were given before: its owner puts back the folder "
+                    "'serve' in its output.folder"
+                )
+            if lost:
+                self._session.ledger.record(
+                    PULLER, "arm", lost, "of turns that were lost, at most: they are made again"
+                )
+            self._kept["count"][2] = max(self._kept["count"][2], numbers.max() + 1)
 
     def _contexts(self, digests: np.ndarray) -> tuple[Share, np.ndarray]:
         """[x] (1, B, dim), zeros where nothing is asked for or a part is missing; and which of them are whole."""
@@ -143,15 +206,16 @@ class Turns:
         x.words[:, :, : len(digests)] *= whole[:, None].astype(np.uint64)  # nothing is said of a part that stands alone
         return x, whole
 
-    def _places(self, due: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Where each paid decision is, and whether it is there; once, and as far as ranges allow."""
-        places, found = np.zeros(len(due), np.int64), np.zeros(len(due), bool)
+    def _places(self, due: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Where each paid decision is, and whether it is there, once; and whether ranges allow no more of them."""
+        places, found, full = np.zeros(len(due), np.int64), np.zeros(len(due), bool), np.zeros(len(due), bool)
         room = self._settings.steps - int(self._kept["count"][1])
         for at, number in enumerate(due.tolist()):
             (where,) = np.nonzero(self._kept["numbers"] == number)
-            if number >= 0 and len(where) and number not in due[:at] and found.sum() < room:
-                places[at], found[at] = where[0], True
-        return places, found
+            if number >= 0 and len(where) and number not in due[:at]:
+                places[at], full[at] = where[0], found.sum() >= room
+                found[at] = not full[at]
+        return places, found, full
 
     def _old(self, places: np.ndarray, found: np.ndarray) -> tuple[Share, Share]:
         """[x] and [o] of the paid decisions, zeros where there is none."""
@@ -172,6 +236,11 @@ class Turns:
             kept["x"][:, :, place], kept["o"][:, :, place] = x.words[:, :, at], o.words[:, :, at]
 
 
+def _refresh(settings: Settings, session: Session) -> Rounds[None]:
+    """Of regressions that are nobody's."""
+    return refresh(session, State.start(session, settings), settings)
+
+
 def _puller(settings: Settings, turns: int, desk: Desk, feed: Feed) -> ClientProgram:
     feed.begin()
     for _ in range(desk.start, turns):
@@ -181,14 +250,11 @@ def _puller(settings: Settings, turns: int, desk: Desk, feed: Feed) -> ClientPro
         if asked:
             words[0, :, : len(asked)] = np.array(asked, np.int64).T
         yield Send(words, 0)
-        arms = np.full((1, settings.batch), NONE, np.int64)
-        whole = np.zeros((1, 0), np.int64)
         if asked:
-            arms[:, : len(asked)] = yield Receive((1, len(asked)))
+            arms = yield Receive((1, len(asked)))
             whole = yield Receive((1, len(asked)))
-            check_arms(arms[:, : len(asked)], settings)
-        desk.note(arms)
-        feed.told(arms[0].tolist(), whole[0].tolist())
+            check_arms(arms, settings)
+            feed.told(arms[0].tolist(), whole[0].tolist())
 
 
 def _payer(settings: Settings, turns: int, desk: Desk, feed: Feed) -> ClientProgram:

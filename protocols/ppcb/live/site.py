@@ -9,16 +9,30 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mpc.errors import ConfigError
+from mpc.net.pages import Page
 from mpc.net.requests import ANYONE, Answer, Endpoint, Refused, Request, Site
 
 from ...run.program import party_name
+from ...run.report import ledger_json
 from ...run.status import JSON
 from ..player import feature_blocks
 from ..program import PAYER, PULLER
 from ..serving.bodies import Body, names_of, paid_of, parts_of
+from ..serving.described import (
+    Paths,
+    described,
+    of_contexts,
+    of_decisions,
+    of_health,
+    of_ledger,
+    of_rewards,
+    pages_of,
+)
 from ..serving.endpoints import owner_name
 from .feeds import Feed, OwnerFeed, PayerFeed, PullerFeed
 from .program import Live
+
+_ABOUT = "A bandit policy on secret shares, between machines. This is one of its roles, for its owner's own programs: "
 
 
 class Place(NamedTuple):
@@ -32,7 +46,8 @@ class Place(NamedTuple):
 def place_of(program: Live, role: str, folder: Path, beat: float) -> Place:
     """The part of this role.  folder: where it keeps what must last.  beat: as `PullerFeed` has it."""
     if role == PULLER:
-        return _puller(PullerFeed(folder, most=program.settings.batch, beat=beat))
+        feed = PullerFeed(folder, most=program.settings.batch, beat=beat, called=program.called)
+        return _puller(feed, program.called(program.settings.arms - 1))
     if role == PAYER:
         return _payer(PayerFeed(folder), program.settings.reward_range)
     blocks = feature_blocks(program.settings.dim, program.parties, program.settings.widths)
@@ -43,15 +58,14 @@ def place_of(program: Live, role: str, folder: Path, beat: float) -> Place:
     return _owner(OwnerFeed(owner, width, program.settings.bound), owner_name(owner))
 
 
-def _puller(feed: PullerFeed) -> Place:
+def _puller(feed: PullerFeed, arm: int | str) -> Place:
     def ask(request: Request) -> Future[Answer]:
         names, alone = names_of(Body(request.body))
         return feed.predict(request, names, alone=alone)
 
     endpoint = Endpoint(lambda request: feed.answers.once("predict", request, ask), (PULLER,))
-    return Place(
-        feed, _site("/predict", endpoint, lambda: {"decisions": feed.decisions, "waiting": feed.waiting}), PULLER
-    )
+    said = described(f"{_ABOUT}the puller's ask it for arms.", of_decisions(arm) | of_health())
+    return Place(feed, _site(endpoint, said, lambda: {"decisions": feed.decisions, "waiting": feed.waiting}), PULLER)
 
 
 def _payer(feed: PayerFeed, within: tuple[float, float]) -> Place:
@@ -59,11 +73,13 @@ def _payer(feed: PayerFeed, within: tuple[float, float]) -> Place:
         return feed.reward(request, *paid_of(Body(request.body), within))
 
     endpoint = Endpoint(lambda request: feed.answers.once("reward", request, pay), (PAYER,))
+    paths = of_rewards(within, "received", "on disk, to be learned from in a turn to come,") | of_health()
+    said = described(f"{_ABOUT}the payer's say what decisions paid.", paths)
 
     def counts() -> Mapping[str, int]:
         return {"learned": feed.learned, "passed_over": feed.passed_over, "waiting": feed.waiting}
 
-    return Place(feed, _site("/reward", endpoint, counts), PAYER)
+    return Place(feed, _site(endpoint, said, counts), PAYER)
 
 
 def _owner(feed: OwnerFeed, role: str) -> Place:
@@ -75,13 +91,27 @@ def _owner(feed: OwnerFeed, role: str) -> Place:
         feed.put(names, rows)
         return {"received": len(names)}
 
-    return Place(feed, _site("/context", Endpoint(put, (role,)), lambda: {"waiting": len(feed.waiting)}), role)
+    def ledger() -> tuple[int, str, str]:
+        return 200, JSON, json.dumps(ledger_json(feed.ledger)) + "\n"
+
+    paths: Paths = of_contexts([role]) | of_health() | of_ledger(role)
+    said = described(f"{_ABOUT}{role}'s send its part of each context.", paths)
+    site = _site(Endpoint(put, (role,)), said, lambda: {"waiting": len(feed.waiting)}, {"/ledger": ledger})
+    return Place(feed, site, role)
 
 
-def _site(path: str, endpoint: Endpoint, counts: Callable[[], Mapping[str, int]]) -> Site:
-    """One endpoint; /healthz says what waits there, [watch] how the role stands."""
+def _site(
+    endpoint: Endpoint, said: Mapping[str, Paths], counts: Callable[[], Mapping[str, int]],
+    guarded: Mapping[str, Page] | None = None,
+) -> Site:  # fmt: skip
+    """One endpoint, the first path that is `said`; /healthz says what waits there, [watch] how the role stands.
+
+    guarded: pages for whoever has the role's token.
+    """
 
     def health() -> tuple[int, str, str]:
         return 200, JSON, json.dumps({"state": "serving", **counts()}) + "\n"
 
-    return Site({path: endpoint}, {"/healthz": health}, {}, lambda path, status: None)
+    more = guarded or {}
+    pages = {"/healthz": health, **pages_of(dict(said)), **more}
+    return Site({next(iter(said["paths"])): endpoint}, pages, dict.fromkeys(more, endpoint.roles), lambda *_: None)

@@ -30,6 +30,8 @@ from ..settings import Settings
 
 NONE = -1
 """In place of a number, where fewer are asked for than there is room."""
+FULL = 2
+"""Of a paid decision that did wait, where all rewards that were declared are learned."""
 DIGEST_BITS = 61
 
 
@@ -89,7 +91,7 @@ def served(
 
 
 def told(session: Session, o: Share, whole: np.ndarray, found: np.ndarray) -> Rounds[None]:
-    """Tell the puller its arms and which contexts were whole, and the payer which decisions did wait.
+    """Tell the puller its arms and which contexts were whole, and the payer which decisions did wait, or `FULL`.
 
     Cost:  a hop to each of them that asked for anything.
     """
@@ -106,4 +108,4 @@ def told(session: Session, o: Share, whole: np.ndarray, found: np.ndarray) -> Ro
         yield tuple(reveals)
 
 
-__all__ = ["DIGEST_BITS", "NONE", "Asked", "announced", "known", "served", "told"]
+__all__ = ["DIGEST_BITS", "FULL", "NONE", "Asked", "announced", "known", "served", "told"]

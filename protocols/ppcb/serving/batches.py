@@ -1,13 +1,15 @@
-"""Requests that wait are taken together: rewards, then decisions, one line on disk, then all answers.
+"""Requests that wait are taken together: a batch of decisions or of rewards, one line on disk, then all answers.
 
-One thread has the bandit.  While it is at work on a batch, requests come, and are its next one.  A request is served as
-a whole or refused as a whole, and one that is refused changes nothing for the others of its batch.
+One thread has the bandit.  While it is at work on a batch, requests come, and are its next ones.  Where both kinds wait
+they take turns, and a batch has no more rewards than are learned from together, so that nobody waits long for an arm.
+A request is served as a whole or refused as a whole, and one that is refused changes nothing for the others.
 """
 
 from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -22,6 +24,7 @@ from mpc.net.requests import Answer, Refused, Request
 from .answers import Answers, Keyed
 from .durable import DurableBandit, NotKept
 from .measures import Measures
+from .waiting import Taken
 
 _LATER = 30.0  # seconds after which a save that failed is tried again
 _NOT_KEPT = "the service has no room to keep what it says: ask again later"
@@ -29,10 +32,10 @@ _NOT_KEPT = "the service has no room to keep what it says: ask again later"
 
 @dataclass
 class _Ask:
-    """One request.  rows: contexts that want a decision, alone if not in a list.  decisions, rewards: what is paid."""
+    """One request.  taken: contexts that want a decision, alone if not in a list.  decisions, rewards: what is paid."""
 
     request: Request
-    rows: np.ndarray | None = field(default=None, repr=False)
+    taken: Taken | None = None
     alone: bool = False
     decisions: Sequence[int] = ()
     rewards: Sequence[float] = field(default=(), repr=False)
@@ -42,10 +45,17 @@ class _Ask:
     @property
     def size(self) -> int:
         """How many contexts."""
-        return len(self.decisions) if self.rows is None else len(self.rows)
+        return len(self.decisions) if self.taken is None else len(self.taken)
 
-    def refuse(self, error: MaskedError) -> None:
-        """With what the client is told."""
+    @property
+    def pays(self) -> bool:
+        """Whether it brings rewards."""
+        return self.taken is None
+
+    def refuse(self, error: Refused) -> None:
+        """With what the client is told; its contexts wait again before it hears that."""
+        if self.taken is not None:
+            self.taken.put_back()
         self.future.set_exception(error)
 
     def keyed(self) -> Iterator[Keyed]:
@@ -63,13 +73,16 @@ class Batches:
     ) -> None:  # fmt: skip
         self._bandit, self._answers, self._measures, self._say = bandit, answers, measures, say
         self._most, self._longest, self._save_after = most, longest, 0.0
-        self._waiting: list[_Ask] = []
+        self._decisions, self._rewards, self._pay_next = deque[_Ask](), deque[_Ask](), False
         self._there, self._ending = threading.Condition(), False
         self._thread = threading.Thread(target=self._work, name="bandit", daemon=True)
 
-    def predict(self, request: Request, rows: np.ndarray, *, alone: bool) -> Future[Answer]:
-        """Answers with a number and an arm for each context, in a list, or for the one that stands alone."""
-        return self._put(_Ask(request, rows, alone))
+    def predict(self, request: Request, taken: Taken, *, alone: bool) -> Future[Answer]:
+        """Answers with a number and an arm for each context, in a list, or for the one that stands alone.
+
+        Contexts that are not decided on are put back.
+        """
+        return self._put(_Ask(request, taken, alone))
 
     def learn(self, request: Request, decisions: Sequence[int], rewards: Sequence[float]) -> Future[Answer]:
         """Answers when it is learned from and on disk."""
@@ -78,7 +91,7 @@ class Batches:
     @property
     def waiting(self) -> int:
         """Requests that no batch has yet."""
-        return len(self._waiting)
+        return len(self._decisions) + len(self._rewards)
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
@@ -96,61 +109,64 @@ class Batches:
 
     def _put(self, ask: _Ask) -> Future[Answer]:
         with self._there:
-            self._check_room(ask)
-            self._waiting.append(ask)
+            try:
+                self._check_room(ask)
+            except Refused as refused:
+                ask.refuse(refused)
+                raise
+            (self._rewards if ask.pays else self._decisions).append(ask)
             self._there.notify()
         return ask.future
 
     def _check_room(self, ask: _Ask) -> None:
         if self._measures.failed or self._ending:
             raise Refused(503, self._measures.failed or "the service ends: ask again when it is back", retry=5)
-        if self._waiting and sum(each.size for each in self._waiting) + ask.size > self._longest:
+        if self.waiting and sum(each.size for each in (*self._decisions, *self._rewards)) + ask.size > self._longest:
             raise Refused(503, f"{self._longest:,} contexts and rewards wait already: ask again later", retry=1)
 
     def _work(self) -> None:
         while asks := self._next():
             begun = [ask for ask in asks if ask.future.set_running_or_notify_cancel()]
             try:
-                self._served(begun)
+                if not self._measures.failed:
+                    self._served(begun)
             except Exception as error:  # whatever it is, nobody waits for ever, and nothing goes on from a half
                 self._fail(error)
-                for ask in begun:
-                    if not ask.future.done():
-                        ask.refuse(Refused(503, self._measures.failed, retry=30))
+            for ask in begun:
+                if not ask.future.done():
+                    ask.refuse(Refused(503, self._measures.failed, retry=30))
 
     def _next(self) -> list[_Ask]:
-        """The requests of a batch, the first that came first; none when all is over."""
+        """The requests of a batch, all of one kind, the first that came first; none when all is over."""
         with self._there:
-            while not self._waiting and not self._ending:
+            while not self.waiting and not self._ending:
                 self._there.wait()
-            room, taken = self._most, 0
-            for ask in self._waiting:
-                if taken and ask.size > room:
-                    break
-                room, taken = room - ask.size, taken + 1
-            asks, self._waiting = self._waiting[:taken], self._waiting[taken:]
+            pays = bool(self._rewards) and (self._pay_next or not self._decisions)
+            self._pay_next = not pays
+            queue, asks = self._rewards if pays else self._decisions, list[_Ask]()
+            room = min(self._most, self._bandit.learn_batch) if pays else self._most
+            while queue and (not asks or queue[0].size <= room):
+                asks.append(queue.popleft())
+                room -= asks[-1].size
             return asks
 
     def _served(self, asks: list[_Ask]) -> None:
-        measures = self._measures
-        with measures.spent("learning"):
-            paid = self._paid([ask for ask in asks if ask.rows is None])
-        with measures.spent("deciding"):
-            decided = self._decided([ask for ask in asks if ask.rows is not None])
-        if not paid + decided:
+        measures, pay = self._measures, bool(asks) and asks[0].pays
+        with measures.spent("learning" if pay else "deciding"):
+            served = self._paid(asks) if pay else self._decided(asks)
+        if not served:
             return
         with measures.spent("keeping"):
             try:
-                self._bandit.keep([keyed for ask in paid + decided for keyed in ask.keyed()])
+                self._bandit.keep([keyed for ask in served for keyed in ask.keyed()])
             except NotKept as error:
                 self._say(f"warning: {error}")
-                for ask in paid + decided:
+                for ask in served:
                     ask.refuse(Refused(503, _NOT_KEPT, retry=5))
                 return
-        for name, served in (("rewards", paid), ("decisions", decided)):
-            measures.add(name, sum(ask.size for ask in served))
+        measures.add("rewards" if pay else "decisions", sum(ask.size for ask in served))
         measures.add("batches")
-        for ask in paid + decided:
+        for ask in served:
             ask.future.set_result(ask.answer)
         if self._bandit.save_is_due and time.monotonic() >= self._save_after:
             self._save()
@@ -194,7 +210,9 @@ class Batches:
         if not asks:
             return []
         try:
-            numbers, arms = self._bandit.decide(np.concatenate([ask.rows for ask in asks if ask.rows is not None]))
+            numbers, arms = self._bandit.decide(
+                np.concatenate([ask.taken.rows for ask in asks if ask.taken is not None])
+            )
         except ConfigError as error:
             self._say(f"warning: {error.told}")
             for ask in asks:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import html
 import json
 from collections.abc import Sequence
-from importlib.metadata import version
 from typing import Any
 
+from mpc.net.pages import Page
+
+from ...run.release import release
+from ...run.status import JSON
 from ..program import PAYER, PULLER
 
 _ID = {"type": "string", "minLength": 1, "maxLength": 128}
@@ -23,48 +26,75 @@ _REFUSED = {
     "421": "asked by another name than this machine's, without tokens", "422": "a body of another shape or range",
     "429": "too many contexts wait", "503": "too much waits, or the service cannot go on",
 }  # fmt: skip
-_SAMPLES: dict[str, tuple[Any, Any]] = {
-    "/context": ({"id": "visit 17", "features": [0.4, 0.1]}, {"received": 1}),
-    "/predict": ({"id": "visit 17"}, {"decision_id": 0, "arm": 2}),
-    "/reward": ({"decision_id": 0, "reward": 1.0}, {"learned": 1}),
-}
+_PART = {"id": "visit 17", "features": [0.4, 0.1]}
+_PAID = {"decision_id": 0, "reward": 1.0}
+Paths = dict[str, dict[str, Any]]
+"""By path and method, what OpenAPI says of it."""
 
 
-def described(owners: Sequence[str], reward_range: tuple[float, float]) -> dict[str, Any]:
-    """The document.  owners: roles that have features.  reward_range: where rewards lie."""
-    part = _object({"id": _ID, "features": {"type": "array", "items": {"type": "number"}, "minItems": 1}})
-    owner = {"type": "integer", "description": "whose part it is, where there are no tokens"}
-    reward = {"type": "number", "minimum": reward_range[0], "maximum": reward_range[1]}
-    paid = _object({"decision_id": _NUMBER, "reward": reward})
+def described(what: str, paths: Paths) -> dict[str, Any]:
+    """The document.  what: is asked, in a sentence."""
     return {
         "openapi": "3.1.0",
-        "info": {
-            "title": "Masked Bandits", "version": version("masked-bandits"),
-            "description": "A bandit policy on secret shares: owners send parts of a context, the puller asks for an "
-            "arm, the payer says what it paid.",
-        },
+        "info": {"title": "Masked Bandits", "version": release(), "description": what},
         "components": {"securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
         "security": [{"token": []}],
-        "paths": {
-            "/context": _post(
-                " or ".join(owners), "a part of a context, or of several",
-                {"oneOf": [_with(part, owner=owner), _with(_many("contexts", part), owner=owner)]},
-                _object({"received": _NUMBER}), keyed=False,
-            ),
-            "/predict": _post(
-                PULLER, "an arm for a context whose parts are all there, or for several",
-                {"oneOf": [_object({"id": _ID}), _many("ids", _ID)]},
-                {"oneOf": [_DECISION, _many("decisions", _DECISION)]},
-            ),
-            "/reward": _post(
-                PAYER, "what came of a decision, or of several; learned from and on disk when it is answered",
-                {"oneOf": [paid, _many("rewards", paid)]}, _object({"learned": _NUMBER}),
-            ),
-            "/healthz": _get("anybody", "whether the service serves", "application/json"),
-            "/metrics": _get("watcher", "counts and times, for Prometheus", "text/plain"),
-            "/ledger": _get("watcher", "who learned what, and how often", "application/json"),
-        },
-    }  # fmt: skip
+        "paths": paths,
+    }
+
+
+def of_contexts(owners: Sequence[str]) -> Paths:
+    """/context.  owners: roles that have features."""
+    part = _object({"id": _ID, "features": {"type": "array", "items": {"type": "number"}, "minItems": 1}})
+    owner = {"type": "integer", "description": "whose part it is, where there are no tokens"}
+    return {"/context": _post(
+        " or ".join(owners), "a part of a context, or of several",
+        {"oneOf": [_with(part, owner=owner), _with(_many("contexts", part), owner=owner)]},
+        _object({"received": _NUMBER}), (_PART, {"received": 1}), keyed=False,
+    )}  # fmt: skip
+
+
+def of_decisions(arm: Any) -> Paths:
+    """/predict.  arm: one, as it is called."""
+    return {"/predict": _post(
+        PULLER, "an arm for a context whose parts are all there, or for several",
+        {"oneOf": [_object({"id": _ID}), _many("ids", _ID)]},
+        {"oneOf": [_DECISION, _many("decisions", _DECISION)]},
+        ({"id": _PART["id"]}, {"decision_id": 0, "arm": arm}),
+    )}  # fmt: skip
+
+
+def of_rewards(within: tuple[float, float], counted: str, what: str) -> Paths:
+    """/reward.  within: where rewards lie.  counted: what an answer calls their number; what: became of them then."""
+    reward = {"type": "number", "minimum": within[0], "maximum": within[1]}
+    paid = _object({"decision_id": _NUMBER, "reward": reward})
+    return {"/reward": _post(
+        PAYER, f"what came of a decision, or of several; {what} when it is answered",
+        {"oneOf": [paid, _many("rewards", paid)]}, _object({counted: _NUMBER}), (_PAID, {counted: 1}),
+    )}  # fmt: skip
+
+
+def of_health() -> Paths:
+    """/healthz."""
+    return {"/healthz": _get("anybody", "whether the service serves", "application/json")}
+
+
+def of_metrics(role: str) -> Paths:
+    """/metrics.  role: who may look."""
+    return {"/metrics": _get(role, "counts and times, for Prometheus", "text/plain")}
+
+
+def of_ledger(role: str) -> Paths:
+    """/ledger.  role: who may look."""
+    return {"/ledger": _get(role, "who learned what, and how often", "application/json")}
+
+
+def pages_of(document: dict[str, Any]) -> dict[str, Page]:
+    """Where the document is."""
+    return {
+        "/openapi.json": lambda: (200, JSON, json.dumps(document, indent=1) + "\n"),
+        "/docs": lambda: (200, "text/html; charset=utf-8", page(document)),
+    }
 
 
 def page(document: dict[str, Any]) -> str:
@@ -72,7 +102,7 @@ def page(document: dict[str, Any]) -> str:
     rows = []
     for path, methods in document["paths"].items():
         for method, said in methods.items():
-            sample = _SAMPLES.get(path)
+            sample = said.get("x-sample")
             shown = "" if sample is None else f"<pre>{_json(sample[0])}\n-> {_json(sample[1])}</pre>"
             rows.append(
                 f"<h2>{method.upper()} {html.escape(path)}</h2><p>{html.escape(said['summary'])}. "
@@ -108,14 +138,16 @@ def _with(schema: dict[str, Any], **optional: Any) -> dict[str, Any]:
     return {**schema, "properties": {**schema["properties"], **optional}}
 
 
-def _post(role: str, what: str, body: dict[str, Any], answer: dict[str, Any], *, keyed: bool = True) -> dict[str, Any]:
+def _post(
+    role: str, what: str, body: dict[str, Any], answer: dict[str, Any], sample: tuple[Any, Any], *, keyed: bool = True
+) -> dict[str, Any]:  # fmt: skip
     key = {
         "name": "Idempotency-Key", "in": "header", "schema": _ID,
         "description": "asked again with the same key and body, the service gives the answer that it gave before",
     }  # fmt: skip
     refused = {status: _answered(said, _object({"error": {"type": "string"}})) for status, said in _REFUSED.items()}
     return {"post": {
-        "summary": what, "x-role": role, "parameters": [key] if keyed else [],
+        "summary": what, "x-role": role, "x-sample": sample, "parameters": [key] if keyed else [],
         "requestBody": {"required": True, "content": {"application/json": {"schema": body}}},
         "responses": {"200": _answered("done", answer), **refused},
     }}  # fmt: skip

@@ -3,9 +3,10 @@
     FOLDER/bandit          as the library saves it, with its journal: numbers and the ledger, before an arm is told
     FOLDER/service/log     what happened since that save, a line for each batch, before anything is answered
 
-A line has the shares of the contexts that were decided on and of their arms, the rewards that were learned from, and
-the answers that were given to requests with keys.  To go on is to load the save and learn from these rewards again.
-Where all parties are in one process, as here, whoever has the folder has everything.
+A save without its log has lost it, so the log is there first.  A line has the shares of the contexts that were decided
+on and of their arms, the rewards that were learned from, and the answers to requests with keys.  To go on is
+to load the save and learn from these rewards again.  Where all parties are in one process, as here, whoever has the
+folder has everything.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class _Batch:
     """What happened since the last line."""
 
     paid: list[int] = field(default_factory=list)
-    rewards: list[float] = field(default_factory=list)
+    rewards: list[float] = field(default_factory=list, repr=False)
     decided: list[int] = field(default_factory=list)
 
 
@@ -59,15 +60,10 @@ class DurableBandit:
 
     def __init__(self, folder: Path, make: Callable[[], PrivateContextualBandit]) -> None:
         self._home, self._place = folder / "bandit", folder / "service"
-        with suppress(FileNotFoundError):
-            shutil.rmtree(folder / "bandit.new")  # of a crash before the first save was whole
-        if not self._home.exists():
-            make().save(folder / "bandit.new")
-            (folder / "bandit.new").rename(self._home)
-            flush_folder(folder)
-        prepare(self._place)
         self.answers: list[Keyed] = []
-        self._batch, self.saves = _Batch(), 0
+        self._batch = _Batch()
+        if not self._home.exists():
+            self._make(folder, make)
         self._load()
 
     @property
@@ -84,6 +80,11 @@ class DurableBandit:
     def widths(self) -> tuple[int, ...]:
         """How many features each owner has."""
         return tuple(block.stop - block.start for block in owned(self._bandit.settings))
+
+    @property
+    def learn_batch(self) -> int:
+        """How many rewards are learned from in the rounds of one."""
+        return self._bandit.learn_batch
 
     @property
     def log_bytes(self) -> int:
@@ -147,6 +148,22 @@ class DurableBandit:
         self._bandit.extend(steps)
         self.save(self.answers)
 
+    def _make(self, folder: Path, make: Callable[[], PrivateContextualBandit]) -> None:
+        """The first save, in one move, when its log is there: a save without one has lost it."""
+        with suppress(FileNotFoundError):
+            shutil.rmtree(folder / "bandit.new")  # of a crash before the first save was whole
+        ChainedLog(self._place / "log", self._check_new, two=_TWO)
+        make().save(folder / "bandit.new")
+        prepare(self._place)
+        ChainedLog(self._place / "log", self._check_new, two=_TWO).begin(_first(0, []))
+        (folder / "bandit.new").rename(self._home)
+        flush_folder(folder)
+
+    def _check_new(self, content: bytes) -> None:
+        """No line but that with which a log begins: a first start may have come so far."""
+        if content != _first(0, []):
+            raise ConfigError(f"{self._home} is missing, and its log is there: put it back, or begin in another folder")
+
     def _load(self) -> None:
         """As it is on disk: the last save, and what the log says since."""
         self._bandit = PrivateContextualBandit.load(self._home)
@@ -154,12 +171,14 @@ class DurableBandit:
         self.answers = []
         self._log = ChainedLog(self._place / "log", self._replay, two=_TWO)
         if not self._log.size:
-            self._begin([])
+            raise ConfigError(
+                f"{self._place / 'log'} is missing or empty, and with it all that was answered since the last save: "
+                "put it back, or begin in another folder"
+            )
 
     def _begin(self, answers: Sequence[Keyed]) -> None:
-        self._log.begin(json.dumps({"calls": 0, "answers": [list(each) for each in answers]}).encode())
+        self._log.begin(_first(self._held.calls, answers))
         self._learned = self._bandit.learned
-        self.saves += 1
 
     def _replay(self, content: bytes) -> None:
         """What one line says, unless the save has it already."""
@@ -167,6 +186,8 @@ class DurableBandit:
         self.answers += [Keyed(*each) for each in line["answers"]]
         if line["calls"] <= held.calls:
             return
+        if "paid" not in line:
+            raise ConfigError(f"{self._home} is of before its log began: put that of {self._place / 'log'} back")
         if line["paid"]:
             self._bandit.learn(decision_id=line["paid"], reward=line["rewards"])
         if line["decided"]:
@@ -178,6 +199,11 @@ class DurableBandit:
     @property
     def _most_together(self) -> int:
         return min(self._bandit._service.most_together, self._held.most_unpaid)
+
+
+def _first(calls: int, answers: Sequence[Keyed]) -> bytes:
+    """The line with which a log begins, behind a save of so many calls; 0 where it is the first."""
+    return json.dumps({"calls": calls, "answers": [list(each) for each in answers]}).encode()
 
 
 def owned(settings: Settings) -> tuple[slice, ...]:

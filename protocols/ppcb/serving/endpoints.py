@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from concurrent.futures import Future
+from typing import Any
 
 from mpc.net.pages import Page
 from mpc.net.requests import ANYONE, Answer, Endpoint, Refused, Request
@@ -24,12 +25,16 @@ from ..settings import Settings
 from .answers import Answers
 from .batches import Batches
 from .bodies import Body, names_of, paid_of, parts_of
-from .described import described, page
+from .described import described, of_contexts, of_decisions, of_health, of_ledger, of_metrics, of_rewards, pages_of
 from .durable import DurableBandit, owned
 from .measures import Measures
 from .waiting import Waiting
 
 WATCHER = "watcher"
+_ABOUT = (
+    "A bandit policy on secret shares: owners send parts of a context, the puller asks for an arm, the payer says what "
+    "it paid."
+)
 
 
 def owner_name(party: int) -> str:
@@ -77,16 +82,19 @@ class Endpoints:
 
     def pages(self) -> Mapping[str, Page]:
         """Those by GET."""
-        document = described(tuple(self._owners), self._range)
         return {
             "/healthz": self._health,
             "/metrics": lambda: (200, TEXT, self._measures.text()),
             "/ledger": lambda: (200, JSON, json.dumps(ledger_json(self._bandit.bandit.ledger)) + "\n"),
-            "/openapi.json": lambda: (200, JSON, json.dumps(document, indent=1) + "\n"),
-            "/docs": lambda: (200, "text/html; charset=utf-8", page(document)),
+            **pages_of(self._document()),
         }
 
     guarded: Mapping[str, tuple[str, ...]] = {"/metrics": (WATCHER,), "/ledger": (WATCHER,)}
+
+    def _document(self) -> dict[str, Any]:
+        paths = of_contexts(tuple(self._owners)) | of_decisions(self._bandit.bandit.arms[-1])
+        paths |= of_rewards(self._range, "learned", "learned from and on disk") | of_health()
+        return described(_ABOUT, paths | of_metrics(WATCHER) | of_ledger(WATCHER))
 
     def _context(self, request: Request) -> Answer:
         body = Body(request.body)

@@ -25,6 +25,7 @@ _SAID = {
     "masked_serve_log_bytes": ("gauge", "bytes of the log since the last save"),
     "masked_serve_disclosed": ("gauge", "values that were told, ever, as the ledger counts them"),
 }
+_FROM_ZERO = "decisions", "rewards", "batches", "saves"  # shown before there is one: their rates begin at the start
 
 
 class Measures:
@@ -32,7 +33,7 @@ class Measures:
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self._clock, self._lock = clock, threading.Lock()
-        self._counts: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {}
+        self._counts: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {(name, ()): 0 for name in _FROM_ZERO}
         self.gauges: dict[str, Callable[[], float]] = {}
         self.failed = ""
 

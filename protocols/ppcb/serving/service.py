@@ -89,8 +89,8 @@ class Service:
 def opened(
     folder: Path, wanted: Wanted, *, most: int = 64, longest: int = 4096, say: Callable[[str], None]
 ) -> Iterator[Service]:
-    """While it is entered, requests are served.  most: contexts of a batch.  longest: contexts that may wait."""
-    with reserved(folder):
+    """While it is entered, requests are served.  most: contexts of a batch.  longest: contexts, rewards that wait."""
+    with reserved(folder, "--folder"):
         found = DurableBandit(folder, wanted.make)
         wanted.check(found)
         answers, measures = Answers(), Measures()

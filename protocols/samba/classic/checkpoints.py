@@ -9,7 +9,7 @@ The Controller's, Comp's and the owners' coins are keyed by the step, so seeds b
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +42,7 @@ class RunKept:
     """What is kept of a run as a whole.  run: its name."""
 
     spec: Spec
-    means: Sequence[float]
+    means: Sequence[float] = field(repr=False)
     budget: int
     seeds: Seeds
     run: str = ""

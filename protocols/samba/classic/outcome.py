@@ -40,7 +40,7 @@ class Outcome(outcome.Outcome):
     counts: Operations = field(default_factory=Operations)
     done: int = 0
     state: dict[str, list[int]] = field(default_factory=dict, repr=False)
-    total: int | None = None
+    total: int | None = field(default=None, repr=False)
 
     @classmethod
     def from_json(cls, given: dict[str, Any]) -> Outcome:

@@ -29,6 +29,9 @@ class Seen(NamedTuple):
     iteration: int
     values: list[float] | list[int]
 
+    def __repr__(self) -> str:
+        return f"Seen(step={self.step}, iteration={self.iteration}, hidden)"
+
 
 class Refusal(Exception):
     """A list that Comp cannot use."""

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bandits.samba.coins import CommonCoins, Seeds, owner_noise
-from bandits.samba.rewards import BernoulliArms, reward
+from bandits.samba.rewards import Arms, RecordedArms, reward
 from mpc.client import ClientProgram, Receive, Send
 from mpc.errors import ConfigError, RangeError
 
@@ -122,12 +122,13 @@ class Host:
         self._due = Due(t, iteration, state["due"])
 
 
-def inputs(block: range, seeds: Seeds, arms: BernoulliArms) -> dict[str, np.ndarray]:
+def inputs(block: range, seeds: Seeds, arms: Arms) -> dict[str, np.ndarray]:
     """What the process of these owners alone has: the seeds they have in common, their noise, what their arms pay."""
+    own = slice(block.start, block.stop)
+    made_up = {MEANS: arms.means[own], REWARDS: np.frombuffer(seeds.rewards, np.uint8)}
     return {
-        MEANS: arms.means[block.start : block.stop],
+        **({PAID: arms.outcomes[:, own].astype(np.int64)} if isinstance(arms, RecordedArms) else made_up),
         COMMON: np.frombuffer(seeds.common, np.uint8),
-        REWARDS: np.frombuffer(seeds.rewards, np.uint8),
         "noise": np.stack([packed(owner_noise(seeds.noise, arm)) for arm in block]),
     }
 

@@ -17,7 +17,7 @@ like any other.  Softmax is a race, the argmax of m / tau plus each owner's own 
 from __future__ import annotations
 
 from mpc import ops
-from mpc.rounds import Input, Reveal, Rounds
+from mpc.rounds import Input, Reveal, Rounds, labelled
 from mpc.session import Session
 from mpc.share import Share
 
@@ -83,12 +83,12 @@ class Parties:
 
     def turn(self) -> None:
         """One choice."""
-        self.session.run(step(self.session, self.settings))
+        self.session.run(labelled(self.session, "select", step(self.session, self.settings)))
         self.done += 1
 
     def finish(self) -> None:
         """Tell the customer."""
-        self.session.run(pay_out(self.settings))
+        self.session.run(labelled(self.session, "total", pay_out(self.settings)))
 
     def state(self) -> Arrays:
         """Nothing."""

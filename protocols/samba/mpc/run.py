@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bandits.samba import BernoulliArms, Played, Seeds, run
+from bandits.samba import Arms, BernoulliArms, Played, RecordedArms, Seeds, run
 from bandits.samba.coins import derived
 from mpc.client import ClientProgram
 from mpc.errors import ConfigError
@@ -34,19 +34,21 @@ class Federation(Program["Run"]):
     name, unit, seeded = "samba", "pull", True
 
     def __init__(
-        self, settings: Settings, parties: int, seed: int, arms: BernoulliArms | None = None,
+        self, settings: Settings, parties: int, seed: int, arms: Arms | None = None,
         watch: Watch | None = None,
     ) -> None:  # fmt: skip
         super().__init__(parties, settings.budget)
         if arms is not None and len(arms) != settings.arms:
             raise ConfigError(f"settings for {settings.arms} arms and {len(arms)} means: give both the same number")
+        if isinstance(arms, RecordedArms) and len(arms.outcomes) < settings.budget:
+            raise ConfigError(f"{len(arms.outcomes):,} steps were recorded of {settings.budget:,} pulls: record more")
         self.settings, self.seed, self._arms, self._watch = settings, seed, arms, watch
         self.idle = settings.arms
         hosts = (Role(name, home=f"host-{at}", patient=True) for at, name in enumerate(settings.roles))
         self.roles = (*hosts, Role(CUSTOMER, patient=True))
 
     @property
-    def arms(self) -> BernoulliArms:
+    def arms(self) -> Arms:
         """What the arms pay, of whoever starts the run."""
         assert self._arms is not None, "a role knows its own arms"
         return self._arms
@@ -61,8 +63,8 @@ class Federation(Program["Run"]):
         return cls(Settings(**given["settings"]), given["parties"], 0)
 
     def facts(self) -> Facts:
-        """Settings; the means are told apart by a hash."""
-        means = fingerprint(self.arms.means)
+        """Settings; what the arms pay is told apart by a hash."""
+        means = fingerprint(self.arms.outcomes if isinstance(self.arms, RecordedArms) else self.arms.means)
         return {**self.settings.as_json(), "parties": self.parties, "seed": self.seed, "means": means}
 
     def blank(self) -> Federation:

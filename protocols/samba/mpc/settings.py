@@ -19,7 +19,13 @@ from ..policies import local_policy
 
 WEIGHT_BITS = COIN_BITS = 31  # of the sum of all weights, and of the coin that points into it: 62 bits together
 CHANCE_BITS = WEIGHT_BITS - 1  # fraction bits of a weight: probabilities add up to 1
+MOST_HOSTS = 10  # if nobody says how many
 MOST_PAIRS = 64  # arms that are compared all at once; more meet in a tournament
+
+
+def hosts_of(arms: int, processes: bool) -> int:
+    """In how many processes the owners play if nobody says it."""
+    return min(arms, MOST_HOSTS) if processes else 1
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import pytest
 
 from mpc import ConfigError
 from mpc.interop.crypten import PYTHON, crypten_python, load
+from mpc.launch import own_command
 from tests.parties.processes import Launched
 
 pytest.importorskip("torch", reason="the extra 'torch' is not installed")
@@ -20,8 +21,9 @@ from tests.parties.on_crypten import EDGES, REALS
 @pytest.mark.parametrize("parties", [2, 3])
 def test_a_tensor_is_a_share_and_back_to_its_last_bit(parties: int) -> None:
     launched = Launched(
-        [crypten_python(), "-m", "tests.parties.on_crypten"], parties, transport="gloo", timeout=280, limit=300
-    )
+        own_command("tests.parties.on_crypten", python=crypten_python()), parties, transport="gloo",
+        load=["mpc.interop.crypten:load"], timeout=280, limit=300,
+    )  # fmt: skip
     assert launched.error is None
     told = [launched.outcome(f"party {party}") for party in range(parties)]
     for said in told:

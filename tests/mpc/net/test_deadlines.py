@@ -143,7 +143,7 @@ def test_a_party_that_says_for_whom_it_waits_is_given_a_rounds_time_again(shape:
     def hears(session: Session) -> int:
         begin = session.transport._begin  # type: ignore[attr-defined]
         session.transport._begin = lambda: begun.append(begin())  # type: ignore[attr-defined]
-        assert said.wait(30)
+        assert said.wait(300)
         return int(session.run(rounds(session, 2, shape))[0])
 
     def asks() -> Any:
@@ -170,7 +170,7 @@ def test_one_that_is_silent_after_it_said_so_is_told_with_it() -> None:
 
     def says(session: Session) -> None:
         session.transport.say_waiting("the dealer")
-        assert awake.wait(30)
+        assert awake.wait(300)
 
     def waits(session: Session) -> Any:
         try:
@@ -216,7 +216,7 @@ def test_a_client_says_for_whom_it_waits(parties: int) -> None:
         link._timeout = 0.4
         return waits(link)
 
-    programs = {0: lambda _: over.wait(30), **dict.fromkeys(range(1, parties), needs)}
+    programs = {0: lambda _: over.wait(300), **dict.fromkeys(range(1, parties), needs)}
     _, *others, client = over_tcp(parties, programs, clients={"patient": soon})
     for outcome in (*others, client):
         assert isinstance(outcome.error, PeerLost) and outcome.error.peer == 0
@@ -238,7 +238,7 @@ def test_who_waits_for_somebody_who_waits_is_not_the_first_to_lose_him(parties: 
         finally:
             over.set()
 
-    *all_, bidder, seller = over_tcp(parties, needs, clients={"bidder": lambda _: over.wait(30), "seller": sells})
+    *all_, bidder, seller = over_tcp(parties, needs, clients={"bidder": lambda _: over.wait(300), "seller": sells})
     assert bidder.error is None
     for outcome in (*all_, seller):
         assert isinstance(outcome.error, PeerLost) and outcome.error.peer == parties
@@ -261,7 +261,7 @@ def test_a_word_is_passed_on() -> None:
 
     def says(link: TcpClient) -> None:
         link.say_waiting("the dealer")
-        heard.wait(20)
+        heard.wait(300)
         link.send(np.zeros((2, 8), np.uint8), "an input")
 
     def sells(link: TcpClient) -> None:
@@ -288,7 +288,7 @@ def test_in_the_middle_of_a_large_round_it_is_said_too() -> None:
         finally:
             over.set()
 
-    _, *outcomes = over_tcp(2, {0: lambda _: over.wait(30), 1: sends}, clients={"seller": sells})
+    _, *outcomes = over_tcp(2, {0: lambda _: over.wait(300), 1: sends}, clients={"seller": sells})
     assert all(isinstance(outcome.error, PeerLost) and outcome.error.peer == 0 for outcome in outcomes)
     assert begun[0].times == 2
 
@@ -306,7 +306,7 @@ def test_one_that_waits_for_this_very_node_is_given_no_more_time() -> None:
 
     def says(session: Session) -> None:
         session.transport.say_waiting("party 1")
-        over.wait(30)
+        over.wait(300)
 
     def hears(session: Session) -> Any:
         begun.append(Begun(session.transport))

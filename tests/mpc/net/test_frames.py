@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpc.errors import DEALER, Desync, PeerLost, Told, told_to_peers
+from mpc.errors import DEALER, ConfigError, Desync, PeerLost, Told, told_to_peers
 from mpc.net.frames import (
     HEADER_BYTES,
     WORDS_LIMIT,
@@ -133,6 +133,31 @@ def test_last_words_are_cut_and_reported_once() -> None:
     twice = aborted(farewell(told_to_peers(once), 2)[1], 2, Nodes(3))
     assert isinstance(twice, Desync)
     assert str(twice) == "parties differ (reported by party 1)"
+
+
+@given(st.lists(st.text(st.characters(exclude_characters="/", exclude_categories=["C", "Z"]), min_size=1), min_size=2))
+def test_no_file_of_a_machine_is_named_to_others(parts: list[str]) -> None:
+    """Its own log names it; the others hear what is the matter, and no folder of it."""
+    full = ConfigError(f"/my home/{'/'.join(parts)}.npz cannot be written (No space left on device): make room there")
+    near = ConfigError(f"the store k{'/'.join(parts)}/x is refused: deal a new one with 'masked offline deal'")
+    assert "my home" in str(full) and "my home" in full.told
+    assert told_to_peers(full).text == "... cannot be written (No space left on device): make room there"
+    assert told_to_peers(full).kind == "ConfigError"
+    full.__cause__ = OSError(28, "No space left on device")
+    assert told_to_peers(full).kind == "OSError"
+    assert told_to_peers(near).text == "the store ... is refused: deal a new one with 'masked offline deal'"
+    for plain in ("party 0: 3 steps of 'ppcb' are left, 4 wanted", "parties differ\nin lines"):
+        assert told_to_peers(ConfigError(plain)).text == plain
+
+
+@pytest.mark.parametrize(
+    ("kind", "failed"), [("OSError", False), ("MemoryError", False), ("SystemExit", False), ("ConfigError", True)]
+)
+def test_who_lacked_room_may_come_back(kind: str, failed: bool) -> None:
+    """At a start all end with who cannot go on; for one whose disk was full they wait."""
+    _, payload = farewell(Told(kind, "..."), 1)
+    error = aborted(payload, 1, Nodes(2))
+    assert isinstance(error, PeerLost) and error.failed == failed
 
 
 def test_names() -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from mpc.net.frames import HEADER_BYTES
-from tests.parties.processes import ENVIRONMENT, ROOT, Launched, free_port, script
+from tests.parties.processes import ENVIRONMENT, Launched, script
+from tests.parties.torchrun import torchrun
 
 pytestmark = pytest.mark.needs("torch")
 
@@ -77,11 +78,7 @@ party_main(main)
 def test_torchrun_runs_a_session_and_ends_in_peace(tmp_path: Path, how: str) -> None:
     file = tmp_path / "party.py"
     file.write_text(TORCHRUN)
-    torchrun = Path(sys.executable).parent / "torchrun"
-    done = subprocess.run(
-        [str(torchrun), "--master-addr", "127.0.0.1", "--master-port", free_port(), "--nproc-per-node", "2", file, how],
-        env={**ENVIRONMENT, "PATH": "/usr/bin:/bin"}, capture_output=True, text=True, timeout=90, check=False, cwd=ROOT,
-    )  # fmt: skip
+    done = torchrun(2, str(file), how, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "0").read_text() == (tmp_path / "1").read_text() != ""
     for word in ("destroy_process_group", "Traceback", "SIGABRT", "terminate called"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import socket
 import sys
 import threading
@@ -17,7 +18,8 @@ import pytest
 from mpc.errors import ConfigError, PeerLost
 from mpc.net import joining
 from mpc.net.channel import await_parties, call_dealer
-from mpc.net.frames import DEALER_NODE, HEADER_BYTES, Kind, pack
+from mpc.net.frames import ANYBODY, DEALER_NODE, HEADER_BYTES, Kind, pack
+from mpc.net.gathering import let_in
 from mpc.net.joining import listen, listen_in_kernel
 from mpc.net.keys import NONCE_BYTES, PROOF_BYTES, Keys, Meeting, keys_for
 from mpc.net.tcp import Tcp, TcpClient
@@ -26,7 +28,7 @@ from tests.parties.threads import KEYS, side_by_side, values
 
 
 def joins(
-    node: int, addresses: list, *, keys: Keys | None = None, timeout: float = 20.0, **rest: Any
+    node: int, addresses: list, *, keys: Keys | None = None, timeout: float = 300.0, **rest: Any
 ) -> Callable[[], str]:
     def run() -> str:
         Tcp.join(node, addresses, keys=keys or KEYS[node], timeout=timeout, **rest).close()
@@ -47,7 +49,7 @@ def key_of(one: int, other: int) -> bytes:
 
 def heard(sock: socket.socket, count: int) -> bytes:
     """The next bytes, or fewer where the other end closes."""
-    sock.settimeout(20)
+    sock.settimeout(300)
     raw = b""
     with contextlib.suppress(ConnectionResetError):
         while len(raw) < count and (more := sock.recv(count - len(raw))):
@@ -87,7 +89,7 @@ def test_strangers_stop_nobody(greeting: bytes) -> None:
         for stranger in strangers:
             stranger.sendall(greeting)
         results += side_by_side(*(joins(p, addresses, listener=listeners[p]) for p in (1, 2)))
-        answering.join(30)
+        answering.join(300)
         assert [(each.value, each.error) for each in results] == [("joined", None)] * 3
     finally:
         closes(*strangers)
@@ -97,9 +99,14 @@ def test_another_key_is_refused_at_once_and_named_to_both() -> None:
     listeners = [listen() for _ in range(2)]
     addresses = [sock.getsockname() for sock in listeners]
     others = keys_for([(0, 1)])[1]
+
+    def answers_a_call() -> str:
+        assert select.select([listeners[0]], [], [], 300)[0]
+        return joins(0, addresses, listener=listeners[0], timeout=1.0)()
+
     answers, calls = side_by_side(
-        joins(0, addresses, listener=listeners[0], timeout=1.0),
-        joins(1, addresses, listener=listeners[1], keys=others, timeout=30.0),
+        answers_a_call,
+        joins(1, addresses, listener=listeners[1], keys=others, timeout=300.0),
     )
     cure = "hand both processes the key that was made for the two of them"
     assert isinstance(calls.error, ConfigError)
@@ -113,7 +120,7 @@ def test_another_key_is_refused_at_once_and_named_to_both() -> None:
 def answering(node: int, door: socket.socket, awaited: list[int]) -> Iterator[list]:
     """Somebody who answers at a door, until it has heard all; what it ended with, once this is left."""
     results: list = []
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 300
     thread = threading.Thread(
         target=lambda: results.extend(
             side_by_side(lambda: joining.take_calls(node, door, KEYS[node], awaited, deadline))
@@ -121,7 +128,7 @@ def answering(node: int, door: socket.socket, awaited: list[int]) -> Iterator[li
     )
     thread.start()
     yield results
-    thread.join(30)
+    thread.join(300)
     door.close()
 
 
@@ -156,7 +163,7 @@ def test_nobody_claims_the_number_of_another(forged: Callable[[bytes, bytes], by
         assert proof == Meeting(key_of(0, 1), 1, 0, X, y).answers()
         sock.sendall(hello(1, forged(y, proof)))
         assert heard(sock, 1) == b""
-        real = joining.call(1, 0, address, KEYS[1], time.monotonic() + 20)
+        real = joining.call(1, 0, address, KEYS[1], time.monotonic() + 300)
     assert list(results[0].value) == [1]
     closes(sock, real, *results[0].value.values())
 
@@ -173,7 +180,7 @@ def test_a_meeting_that_was_recorded_is_of_no_use() -> None:
             sock.sendall(recorded)
             assert heard(sock, HEADER_BYTES) == (b"" if again else hello(0, b""))
             if again:
-                closes(joining.call(1, 0, address, KEYS[1], time.monotonic() + 20))
+                closes(joining.call(1, 0, address, KEYS[1], time.monotonic() + 300))
         assert list(results[0].value) == [1]
         closes(sock, *results[0].value.values())
 
@@ -194,7 +201,7 @@ def called(answer: Callable[[bytes], bytes]) -> tuple[BaseException | None, byte
 
     with listen() as door:
         address = door.getsockname()
-        caller, _ = side_by_side(lambda: joining.call(1, 0, address, KEYS[1], time.monotonic() + 20), stranger)
+        caller, _ = side_by_side(lambda: joining.call(1, 0, address, KEYS[1], time.monotonic() + 300), stranger)
     return caller.error, said[1]
 
 
@@ -227,7 +234,7 @@ def test_a_caller_is_not_met_by_its_own_answers() -> None:
 
     with answering(1, door, [2]) as results:
         error, said = called(reflected)
-        closes(joining.call(2, 1, address, KEYS[2], time.monotonic() + 20))
+        closes(joining.call(2, 1, address, KEYS[2], time.monotonic() + 300))
     assert isinstance(error, ConfigError) and "did not prove it" in str(error)
     assert said == b"" and list(results[0].value) == [2]
     closes(*results[0].value.values())
@@ -244,7 +251,7 @@ def test_words_of_one_who_has_proved_nothing_are_not_repeated() -> None:
 def test_a_caller_at_another_s_door_and_one_without_a_key() -> None:
     door = listen()
     address = door.getsockname()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 300
     with answering(2, door, [3]) as results:
         with pytest.raises(ConfigError, match="party 2 answers where party 0 is expected: check the addresses"):
             joining.call(1, 0, address, KEYS[1], deadline)
@@ -273,18 +280,18 @@ def test_a_number_claimed_twice_is_refused_to_the_second(monkeypatch: pytest.Mon
         target=lambda: results.extend(side_by_side(joins(0, addresses, listener=listeners[0])))
     )
     answering.start()
-    deadline, first = time.monotonic() + 20, []
+    deadline, first = time.monotonic() + 300, []
     calling = threading.Thread(target=lambda: first.append(joining.call(1, 0, addresses[0], KEYS[1], deadline)))
     calling.start()
-    assert claimed.wait(20)
+    assert claimed.wait(300)
     with pytest.raises(ConfigError, match=r"party 0 turned this process away: party 1 has joined already"):
         joins(1, addresses, listener=listeners[1])()
     with pytest.raises(ConfigError, match=r"client 4 .* is not part of this session"):
         joining.call(7, 0, addresses[0], KEYS[7], deadline)
     closes(joining.call(2, 0, addresses[0], KEYS[2], deadline), listeners[2])
-    calling.join(30)
+    calling.join(300)
     closes(*first)
-    answering.join(30)
+    answering.join(300)
     assert [(each.value, each.error) for each in results] == [("joined", None)]
 
 
@@ -305,7 +312,7 @@ def test_a_client_that_never_comes_is_named() -> None:
     listeners = [listen() for _ in range(2)]
     addresses = [sock.getsockname() for sock in listeners]
     for outcome in side_by_side(
-        *(joins(p, addresses, listener=listeners[p], clients=1, timeout=0.5) for p in range(2))
+        *(joins(p, addresses, listener=listeners[p], clients=1, timeout=2.0) for p in range(2))
     ):
         assert isinstance(outcome.error, PeerLost)
         assert "client 0 did not call in time" in str(outcome.error)
@@ -358,7 +365,7 @@ def test_a_listener_that_others_may_call_is_refused(family: socket.AddressFamily
     refusal = r"plain sockets stay on this machine: use a loopback address such as 127.0.0.1, not '(0\.0\.0\.0|::)'"
     nowhere = [("127.0.0.1", 1), ("127.0.0.1", own.getsockname()[1])]
     for meets in (
-        lambda: joining.take_calls(0, own, KEYS[0], [1], time.monotonic() + 20),
+        lambda: joining.take_calls(0, own, KEYS[0], [1], time.monotonic() + 300),
         lambda: dict(await_parties(2, own, KEYS[DEALER_NODE])),
         lambda: Tcp.join(1, nowhere, keys=KEYS[1], listener=own, timeout=1e6),
     ):
@@ -440,8 +447,8 @@ def test_the_dealer_meets_all_parties_and_a_silent_one_is_named() -> None:
     own = listen()
     address = own.getsockname()
     dealer, *channels = side_by_side(
-        lambda: dict(await_parties(3, own, KEYS[DEALER_NODE], 20.0)),
-        *(lambda p=p: call_dealer(p, address, KEYS[p], 20.0) for p in range(3)),
+        lambda: dict(await_parties(3, own, KEYS[DEALER_NODE], 300.0)),
+        *(lambda p=p: call_dealer(p, address, KEYS[p], 300.0) for p in range(3)),
     )
     assert dealer.error is None
     assert sorted(dealer.value) == [0, 1, 2]
@@ -483,20 +490,20 @@ def test_a_party_that_is_frozen_keeps_nobody_from_the_others() -> None:
     addresses = [sock.getsockname() for sock in listeners]
 
     def frozen() -> None:
-        for _, sock in joining.calls(0, listeners[0], KEYS[0], [1, 2], time.monotonic() + 30):
+        for _, sock in joining.calls(0, listeners[0], KEYS[0], [1, 2], time.monotonic() + 300):
             freezes.set()
-            assert over.wait(30)
+            assert over.wait(300)
             sock.close()
 
     def meets() -> None:
         try:
-            Tcp.join(1, addresses, keys=KEYS[1], clients=1, listener=listeners[1], timeout=10).close()
+            Tcp.join(1, addresses, keys=KEYS[1], clients=1, listener=listeners[1], timeout=300).close()
         finally:
             over.set()
 
     def calls() -> None:
-        assert freezes.wait(30)
-        TcpClient.join(2, addresses, keys=KEYS[2], timeout=30).close()
+        assert freezes.wait(300)
+        TcpClient.join(2, addresses, keys=KEYS[2], timeout=300).close()
 
     outcomes = side_by_side(frozen, meets, calls)
     assert [outcome.error for outcome in outcomes] == [None] * 3
@@ -509,12 +516,12 @@ def test_a_wrong_key_is_said_at_once_by_one_that_waits_for_others_too() -> None:
 
     def calls() -> None:
         try:
-            joins(1, addresses, listener=listeners[1], keys=others, timeout=30.0)()
+            joins(1, addresses, listener=listeners[1], keys=others, timeout=300.0)()
         finally:
             over.set()
 
     def answers() -> None:
-        for caller, sock in joining.calls(0, listeners[0], KEYS[0], [1], time.monotonic() + 30, beside=left):
+        for caller, sock in joining.calls(0, listeners[0], KEYS[0], [1], time.monotonic() + 300, beside=left):
             raise AssertionError(caller, sock)
 
     def left() -> None:
@@ -534,14 +541,30 @@ def test_nobody_goes_on_before_all_have_called_and_the_one_who_is_missing_is_nam
     addresses = [sock.getsockname() for sock in listeners]
 
     def client() -> None:
-        TcpClient.join(3, addresses, keys=KEYS[3], timeout=1.0).close()
+        TcpClient.join(3, addresses, keys=KEYS[3], timeout=3.0).close()
 
     outcomes = side_by_side(
-        *(joins(node, addresses, clients=1, listener=listeners[node], timeout=1.0) for node in (0, 2)), client
+        *(joins(node, addresses, clients=1, listener=listeners[node], timeout=3.0) for node in (0, 2)), client
     )
     for outcome in outcomes:
         assert isinstance(outcome.error, PeerLost) and outcome.error.peer == 1, outcome
     closes(listeners[1])
+
+
+def test_one_that_was_met_and_left_again_is_not_waited_for() -> None:
+    """Killed between its proof and its welcome, as any party may be: an error that is declared, and at once."""
+    listeners = [listen() for _ in range(2)]
+    addresses = [sock.getsockname() for sock in listeners]
+
+    def leaves() -> None:
+        door = joining._ByKeys(0, KEYS[0], ANYBODY, [1, 2])
+        meeting = let_in(door, listeners[0], [1, 2], time.monotonic() + 300)
+        _, sock = next(meeting)
+        closes(listeners[0], sock)
+
+    left, calls = side_by_side(leaves, joins(1, addresses, listener=listeners[1], timeout=600.0))
+    assert left.error is None and type(calls.error) is PeerLost and calls.error.peer == 0
+    assert "party 0 left before all had met" in str(calls.error)
 
 
 def test_who_has_met_one_that_still_awaits_another_is_not_in_its_first_round(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -551,10 +574,10 @@ def test_who_has_met_one_that_still_awaits_another_is_not_in_its_first_round(mon
 
     def client(node: int) -> None:
         if node == 3:
-            assert waits.wait(30)
+            assert waits.wait(300)
             alone.wait(0.3)
             late.append("calls")
-        TcpClient.join(node, addresses, keys=KEYS[node], timeout=30.0).close()
+        TcpClient.join(node, addresses, keys=KEYS[node], timeout=300.0).close()
         assert late, "the first one went on alone"
 
     def proved(door: Any, greeting: Any, *, awaited: bool) -> str:
@@ -565,5 +588,5 @@ def test_who_has_met_one_that_still_awaits_another_is_not_in_its_first_round(mon
 
     answer = joining._ByKeys.answer
     monkeypatch.setattr(joining._ByKeys, "answer", proved)
-    parties = [joins(node, addresses, clients=2, listener=listeners[node], timeout=30.0) for node in (0, 1)]
+    parties = [joins(node, addresses, clients=2, listener=listeners[node], timeout=300.0) for node in (0, 1)]
     assert [each.error for each in side_by_side(*parties, lambda: client(2), lambda: client(3))] == [None] * 4

@@ -19,6 +19,8 @@ from tests.parties.processes import PARTY, Launched
 from tests.parties.programs import out_of_range, rounds
 from tests.parties.threads import over_tcp
 
+_ROUND = 30.0  # seconds of a round; gloo now and then takes so long to tell that a peer is gone
+
 
 def killed_mid_run(parties: int, transport: str, victim: int) -> Launched:
     """Kill a party when it says that it is under way."""
@@ -27,7 +29,7 @@ def killed_mid_run(parties: int, transport: str, victim: int) -> Launched:
         if name == f"party {victim}" and line == "ready":
             os.kill(launched.pids[victim], signal.SIGKILL)
 
-    return Launched([*PARTY, "endless"], parties, transport=transport, hears=hears, timeout=20)
+    return Launched([*PARTY, "endless"], parties, transport=transport, hears=hears, timeout=_ROUND)
 
 
 @pytest.mark.parametrize(
@@ -46,7 +48,8 @@ def test_a_killed_party_is_named_by_all_others(parties: int, transport: str, vic
     for party in set(range(parties)) - {victim}:
         outcome = launched.outcome(f"party {party}")
         assert (outcome["error"], outcome["peer"]) == ("PeerLost", victim), outcome
-        assert f"party {victim} closed its connection" in outcome["text"]
+        ways = ["closed its connection", *([f"was silent for {_ROUND:g} s"] if transport == "gloo" else [])]
+        assert any(f"party {victim} {how}" in outcome["text"] for how in ways), outcome
 
 
 def test_a_silent_party_is_named_after_the_timeout(parties: int) -> None:
@@ -54,7 +57,7 @@ def test_a_silent_party_is_named_after_the_timeout(parties: int) -> None:
 
     def silent(session: Session) -> Any:
         session.run(rounds(session, 3))
-        assert awake.wait(30)
+        assert awake.wait(300)
         return session.run(rounds(session, 3))
 
     def waits(session: Session) -> Any:
@@ -64,11 +67,11 @@ def test_a_silent_party_is_named_after_the_timeout(parties: int) -> None:
             if session.hosted == (0,):
                 awake.set()
 
-    *others, slept = over_tcp(parties, {**dict.fromkeys(range(last), waits), last: silent}, timeout=1.0)
+    *others, slept = over_tcp(parties, {**dict.fromkeys(range(last), waits), last: silent}, timeout=3.0)
     for outcome in others:
         assert isinstance(outcome.error, PeerLost)
         assert outcome.error.peer == last
-        assert f"party {last} was silent for 1 s in round 4" in str(outcome.error)
+        assert f"party {last} was silent for 3 s in round 4" in str(outcome.error)
     assert isinstance(slept.error, PeerLost), slept
 
 
@@ -76,7 +79,7 @@ def test_a_silent_party_is_named_in_large_messages() -> None:
     awake = threading.Event()
 
     def silent(session: Session) -> Any:
-        assert awake.wait(30)
+        assert awake.wait(300)
 
     def waits(session: Session) -> Any:
         try:
@@ -136,7 +139,7 @@ def test_last_words_arrive_behind_a_large_message_under_way() -> None:
         raise RangeError("too large")
 
     def sends(session: Session) -> Any:
-        assert left.wait(30)
+        assert left.wait(300)
         return session.run(rounds(session, 1, (1 << 20,)))
 
     outcomes = over_tcp(3, {0: sends, 1: sends, 2: leaves})

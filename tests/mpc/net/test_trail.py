@@ -82,7 +82,7 @@ def test_roles_in_another_order_are_found_at_the_start() -> None:
 
     def party(node: int, roles: tuple[str, ...]) -> Callable[[], Any]:
         def run() -> Any:
-            transport = Tcp.join(node, addresses, keys=KEYS[node], listener=listeners[node], timeout=10.0)
+            transport = Tcp.join(node, addresses, keys=KEYS[node], listener=listeners[node], timeout=100.0)
             return seeded(transport, roles=roles)
 
         return run

@@ -1,4 +1,4 @@
-"""20 seeds in every mode: the integer reference bit for bit, and near ties alone where float64 pulls another arm.
+"""Eight seeds in every mode: the integer reference bit for bit, and near ties alone where float64 pulls another arm.
 
 On movies, if their file is beside the project, else on normal arms.  `scripts/agreement_linucb` is the long version.
 """
@@ -23,7 +23,7 @@ from protocols.bench.linucb_agreement import Beside, classic, hidden, main, meas
 SHARED = Path(__file__).resolve().parents[4] / "shared" / "data"
 MOVIES = (SHARED / "movielens-100k").is_dir()
 SIZES = pytest.mark.parametrize(("dim", "arms", "budget"), [(3, 15, 25), (5, 50, 10), (18, 6, 25)])
-SEEDS, BITS = 20, 256
+SEEDS, BITS = 8, 256
 
 
 def problem(dim: int, arms: int, seed: int) -> LinearProblem:
@@ -48,7 +48,7 @@ def test_arms_shown(dim: int, arms: int, budget: int) -> None:
 
 @SIZES
 def test_arms_hidden(dim: int, arms: int, budget: int) -> None:
-    runs = [hidden(problem(dim, arms, seed), budget, seed) for seed in range(SEEDS // 4)]
+    runs = [hidden(problem(dim, arms, seed), budget, seed) for seed in range(SEEDS // 2)]
     assert all(run.exact and run.near and run.precision < 1e-3 for run in runs)
 
 

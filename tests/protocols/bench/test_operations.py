@@ -28,7 +28,7 @@ def test_quick_bench_prints_one_document() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "protocols.bench", "ops", "--quick", "--no-peer", "--json", "-", "--parties", "2",
          "--only", only, "--repeats", "2"],
-        capture_output=True, text=True, timeout=100, cwd=ROOT, check=False,
+        capture_output=True, text=True, timeout=300, cwd=ROOT, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     rows = json.loads(done.stdout)

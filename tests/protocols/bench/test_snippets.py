@@ -69,6 +69,18 @@ def test_a_page_is_run_in_order_in_a_folder_of_its_own(
     assert played(monkeypatch, "--data-dir", str(page.parent)) == 0 and capsys.readouterr().err.count("well") == 4
 
 
+def test_python_that_takes_long_is_a_script_and_what_takes_hours_is_left_out(
+    page: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:  # fmt: skip
+    page.write_text("```python long\nprint(open('no such file'))\n```\n```sh hours\ntrue\n```\n")
+    assert played(monkeypatch, "--long") == 1
+    out, err = capsys.readouterr()
+    assert "1 commands, 1 failed" in out and "FileNotFoundError" in err
+    page.write_text(page.read_text().replace("open('no such file')", "1"))
+    assert played(monkeypatch) == 0 and "1 commands, 0 failed" in capsys.readouterr().out
+    assert played(monkeypatch, "--hours") == 0 and "2 commands, 0 failed" in capsys.readouterr().out
+
+
 def test_what_fails_is_said(
     page: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:  # fmt: skip

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bandits.attacks import Attack, attack_at_checkpoints
+from bandits.attacks.advantage import Advantage
+from bandits.attacks.game import Row
 from bandits.data import load
 from bandits.privacy import eta_per_step
 from protocols.cli import main
@@ -48,6 +51,18 @@ def test_one_attack_is_chosen_by_name(name: str, capsys: Output) -> None:
     main([*SMALL, "--attack", name])
     said = capsys.readouterr().out
     assert [kind.value for kind in Attack if f"\n{kind.value}" in said] == [name]
+
+
+def test_the_last_of_an_adversary_is_its_own() -> None:
+    rows = [
+        Row("of one", knows, step, Advantage(0.5, 0.0, 1.0, 0.1, 9, 9))
+        for knows in ("arms", "weights")
+        for step in (20, 40)
+    ]
+    report = attack.Report(argparse.Namespace(eps=0.1), 4, 5, rows)
+    assert [(report.last(knows).knows, report.last(knows).step) for knows in ("arms", "weights")] == [
+        ("arms", 40), ("weights", 40)
+    ]  # fmt: skip
 
 
 def test_the_text_has_a_table_and_what_it_means(capsys: Output) -> None:

@@ -58,12 +58,60 @@ def test_parquet_without_its_extra_names_it(
     assert left.value.code == 2 and "'masked-bandits[parquet]'" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("size", [1.0, 1e6, 1e9, -3.21e6, -1.234e-7])
+def test_its_table_stands_in_60_columns(size: float, log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whatever rewards amount to, and however long the name of an arm."""
+    lines = log.read_text().splitlines()
+    rows = [line.split(";") for line in lines[1:] if line]
+    rows = [[*row[:3], row[3] * 70 + " b", f"{size * int(row[4]):.9f}".replace(".", ","), row[5]] for row in rows]
+    log.write_text("\n".join([lines[0], *(";".join(row) for row in rows)]))
+    main(["evaluate", str(log), *COLUMNS, "--propensity", "p"])
+    said = capsys.readouterr().out.splitlines()
+    start = next(at for at, line in enumerate(said) if line.startswith("  by"))
+    table = said[start : said.index("", start)]
+    assert max(map(len, table)) <= 60 and len(table) == 1 + 5 + 13 + 3
+    assert next(line for line in table if not line.startswith("  ")) == "the log's own"
+    assert sum(line.endswith("...") for line in table) == 1
+
+
+def test_an_arm_of_two_lines_is_one_in_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("age,drug,cured\n" + '1,"two\nlines",1\n2,b,0\n' * 20)
+    main(["evaluate", str(path), "--context", "age", *COLUMNS[2:], "--owners", "1,0", "--in-the-clear"])
+    assert "\nalways two lines\n" in capsys.readouterr().out
+
+
+def test_what_is_left_out_of_the_difference_is_said(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log.write_text(log.read_text().replace(";0,5", ";0,05"))
+    main(["evaluate", str(log), *COLUMNS, "--propensity", "p"])
+    assert "at most, without SNIPS, which has no number" in capsys.readouterr().out
+    main(["evaluate", str(log), *COLUMNS, "--propensity", "p", "--json"])
+    assert json.loads(capsys.readouterr().out)["shares_differ_without"] == ["snips"]
+
+
+@pytest.mark.parametrize("context", ['"age, years",bp', 'bp, "age, years"'])
+def test_a_name_with_a_comma_is_quoted(context: str, log: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log.write_text(log.read_text().replace("age;", '"age, years";', 1))
+    main(["evaluate", str(log), "--context", context, *COLUMNS[2:], "--in-the-clear", "--json"])
+    assert sorted(json.loads(capsys.readouterr().out)["context"]) == ["age, years", "bp"]
+    with pytest.raises(SystemExit):
+        main(["evaluate", str(log), "--context", "years", *COLUMNS[2:], "--in-the-clear"])
+    assert 'it has "age, years", bp, dose' in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (["--action", "drug", "--reward", "cured"], "name the columns of the context with --context"),
         ([*COLUMNS, "--reward", "paid"], "no column 'paid': it has age, bp"),
+        ([*COLUMNS, "--reward", "paid"], "name another with --reward"),
+        (["--context", "age", "--reward", "cured"], "name another with --action"),
+        ([*COLUMNS, "--context", "years"], "name another with --context"),
+        ([*COLUMNS, "--greedy", "best", "--logged-eps", "0.1"], "name another with --greedy"),
+        ([*COLUMNS, "--context", '"age'], "argument --context: names between commas"),
+        ([*COLUMNS, "--context", "age", "--propensity", "bp"], "bp of line 2 is 1"),
         ([*COLUMNS, "--propensity", "q"], "no column 'q'"),
+        ([*COLUMNS, "--propensity", "q"], "name another with --propensity"),
         ([*COLUMNS, "--propensity", "p", "--owners", "2,2"], "do not add up to the 3"),
         ([*COLUMNS, "--propensity", "p", "--owners", "3"], "at least 2 owners"),
         ([*COLUMNS, "--propensity", "age"], "'age' is named twice"),
@@ -78,3 +126,19 @@ def test_a_mistake_is_one_line(words: list[str], said: str, log: Path, capsys: p
         main(["evaluate", str(log), *words])
     told = capsys.readouterr().err
     assert left.value.code == 2 and said in told and told.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("chance", "more"), [("0.5", ["--ridge", "1e-300"]), ("0.5", ["--ridge", "1e-30"]), ("1e-9", [])]
+)  # fmt: skip
+def test_what_leaves_no_room_is_told_with_its_own_options(
+    chance: str, more: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (path := tmp_path / "log.csv").write_text(
+        "x0,x1,arm,reward,p\n" + "".join(f"0.{at},0.5,{at % 2},{at % 3 % 2},{chance}\n" for at in range(1, 40))
+    )
+    with pytest.raises(SystemExit) as left:
+        main(["evaluate", str(path), "--propensity", "p", "--owners", "1,1", *more])
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert left.value.code == 2 and said.startswith("error: ") and "leave a word no room: choose --ridge" in said
+    assert "steps" not in said and "declare" not in said

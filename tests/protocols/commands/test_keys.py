@@ -50,6 +50,21 @@ def test_a_new_file_has_the_fingerprints_that_are_trusted(here: Path, capsys: Ou
     refused(masked(capsys, "config new payee --session trial -o x.toml"), "no role 'payee' in ppcb with these opt")
 
 
+def test_a_new_file_of_a_service_says_where_programs_ask(here: Path, capsys: Output) -> None:
+    words = "--parties 2 --session trial --set live=true --set arms=red,green --material dealer"
+    for role in ("party-0", "payer", "dealer"):
+        assert masked(capsys, f"config new {role} {words} -o {role}.toml")[0] == 0
+    config = load(here / "payer.toml")
+    assert config.serve == ("127.0.0.1", 7780) and config.tokens == here / "tokens" and config.every == 1
+    assert load(here / "dealer.toml").serve is None and load(here / "dealer.toml").every == 1
+    assert load(here / "party-0.toml").options == {"live": True, "arms": "red,green"}
+    refused(masked(capsys, f"config new payer {words} --set arms=red,red -o x.toml"), "two arms are called 'red'")
+    refused(
+        masked(capsys, "config new payer --parties 2 --session trial --set arms=red,green -o x.toml"),
+        "names of arms are for a service",
+    )
+
+
 def test_what_is_not_filled_in_is_listed_at_once(capsys: Output) -> None:
     assert masked(capsys, "config new puller --parties 2 --session trial -o role.toml")[0] == 0
     code, out, err = masked(capsys, "config check role.toml")

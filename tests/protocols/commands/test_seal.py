@@ -21,7 +21,9 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     home, (dealer, _), (party, own) = deal(PLAN, 3, tmp_path / "dealt")[0], identity(5), identity(0)
     file, mine = tmp_path / "party.sealed", tmp_path / "mine"
     main(["offline", "seal", str(home), "--to", f"{party}/{CERTIFICATE_FILE}", "--own", str(dealer), "-o", str(file)])
-    assert own.spoken in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert own.spoken in said and "tell 'node 0' that it holds store " in said
+    store = said[said.index("store ", said.index("holds")) :].rstrip()
     main(
         [
             "offline",
@@ -35,7 +37,8 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
             str(mine),
         ]
     )
-    assert "3 of 3 steps are left" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "3 of 3 steps are left" in said and f"{store}, session 'local'" in said
     with pytest.raises(SystemExit):
         main(
             [

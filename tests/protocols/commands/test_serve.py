@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from protocols.cli import main
+from protocols.run.folder import reserved
 
 from ..harness import ROOT
 
@@ -54,7 +55,7 @@ def test_the_examples_of_the_page_run_and_its_end_is_in_order(tmp_path: Path) ->
     with started(command.group(1).split(), tmp_path) as (process, address):
         text = shell.group(1).replace("127.0.0.1:7780", address)
         done = subprocess.run(
-            ["bash", "-euc", text], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True
+            ["bash", "-euc", text], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=True
         )
         lines = [line for line in done.stdout.splitlines() if line.strip()]
         assert [json.loads(line) for line in lines[:3]] == [{"received": 1}] * 3
@@ -63,12 +64,12 @@ def test_the_examples_of_the_page_run_and_its_end_is_in_order(tmp_path: Path) ->
         assert json.loads(lines[4]) == {"learned": 1} and json.loads(lines[5])[0]["what"] == "arm"
         assert "masked_serve_decisions_total 1" in lines
         process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 128 + signal.SIGTERM
+        assert process.wait(300) == 128 + signal.SIGTERM
     assert stat.S_IMODE((tmp_path / "trial" / "tokens" / "payer.token").stat().st_mode) == 0o600
     again = tmp_path / "trial"
     with started(["serve", "--try", "--folder", str(again), "--batch", "2"], tmp_path) as (process, _):
         process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 130
+        assert process.wait(300) == 130
     assert not (again / "lock").exists()
 
 
@@ -78,13 +79,21 @@ def test_the_examples_of_the_page_run_and_its_end_is_in_order(tmp_path: Path) ->
         ("--folder a", "say --try, with all parties"),
         ("--try --config a.toml", "say --try, with all parties"),
         ("--try", "--try takes --folder"),
+        ("--try --folder a --resume", "--resume is with --config"),
+        ("--config a.toml --arms 3", "--arms is with --try: what a role between machines is, its file says, a.toml"),
+        ("--config a.toml --most-unpaid 3", "--most-unpaid is with --try"),
         ("--config a.toml", "a.toml cannot be read"),
         ("--try --folder a", "say --arms and --owners"),
         ("--try --folder a --arms 3 --owners 2,1", "owner-0.token is missing"),
-        ("--try --folder a --arms 3 --owners 2,1 --no-tokens --listen 0.0.0.0:0", "this machine alone"),
+        (
+            "--try --folder a --arms 3 --owners 2,1 --no-tokens --listen 0.0.0.0:0",
+            "without tokens only this machine may ask",
+        ),
+        ("--try --folder a --arms 3 --owners 2,1 --listen 0.0.0.0:" + "1" * 5000, "--listen is HOST:PORT"),
+        ("--try --folder a --arms 3 --owners 2,1 --no-tokens --listen a..b:0", "--listen is HOST:PORT"),
         ("--try --folder a --arms 3 --owners 2,1 --listen 7780", "--listen is HOST:PORT"),
         ("--try --folder a --arms 1 --owners 2,1", "at least 2 arms"),
-        ("--try --folder a --arms x,x --owners 2,1", "two arms are called 'x'"),
+        ("--try --folder a --arms x,x --owners 2,1", "two arms are called ...: give each a name"),
         ("--try --folder a --arms x,y --owners 3", "at least 2 parties"),
         ("--try --folder a --arms 3 --owners 2,1 --batch 0", "--batch is at least 1"),
         ("--try --folder a --arms 3 --owners 2,b", "numbers of features, such as 2,1,1"),
@@ -99,3 +108,19 @@ def test_what_is_refused_is_one_line(
         main(["serve", *words.split()])
     lines = capsys.readouterr().err.splitlines()
     assert caught.value.code == 2 and said in lines[-1], lines
+
+
+def test_a_second_service_of_a_folder_is_told_of_the_option_that_it_has(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with reserved(tmp_path), pytest.raises(SystemExit) as caught:
+        main(["serve", "--try", "--folder", str(tmp_path), "--arms", "3", "--owners", "2,1", "--no-tokens"])
+    told = json.loads(capsys.readouterr().err.splitlines()[-1])["message"]
+    assert caught.value.code == 2
+    assert told == f"process {os.getpid()} has a run in {tmp_path}: wait for its end, or choose another --folder"
+
+
+def test_its_limit_is_of_rewards_too(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["serve", "--help"])
+    assert "contexts and rewards that may wait (4,096)" in " ".join(capsys.readouterr().out.split())

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("matplotlib", reason="the extra 'plot' is not installed")
 
 from protocols.figures import __main__ as figures
-from protocols.figures.helba import SHARES
+from protocols.figures.helba_runs import SHARES
 
 
 def made(figure: str, folder: Path, patch: pytest.MonkeyPatch) -> list[dict[str, str]]:

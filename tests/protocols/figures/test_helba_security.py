@@ -9,7 +9,7 @@ pytest.importorskip("matplotlib", reason="the extra 'plot' is not installed")
 pytest.importorskip("seal", reason="the extra 'ckks' is not installed")
 
 from mpc.errors import ConfigError
-from protocols.figures.helba import CIPHERTEXTS, LEVELS, on_ciphertexts, scheme_at, security
+from protocols.figures.helba_runs import CIPHERTEXTS, LEVELS, on_ciphertexts, scheme_at, security
 
 
 def test_more_security_takes_a_larger_degree() -> None:

@@ -6,13 +6,15 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 pytest.importorskip("matplotlib", reason="the extra 'plot' is not installed")
 
 from protocols.figures import __main__ as figures
-from protocols.figures import making, units
+from protocols.figures import helba, linucb, making, ppcb, samba, sources, units
+from protocols.figures.size import Size
 
 Output = pytest.CaptureFixture[str]
 
@@ -32,6 +34,16 @@ def test_all_is_every_figure_of_every_system(monkeypatch: pytest.MonkeyPatch, ca
         with pytest.raises(SystemExit) as end:
             figures.main()
         assert end.value.code == 2 and says in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("system", [ppcb, linucb, samba, helba])
+def test_what_is_kept_outlives_a_change_of_how_it_is_drawn(system: ModuleType) -> None:
+    one: making.FigureSet = system.FIGURE_SET
+    size = Size(None, steps=120, runs=2, quick=True, data="digits")
+    for module in {unit.make.__module__ for figure in one.figures for unit in one.units(figure, size)}:
+        of_figures = {name for name in sources.sources(module) if name.startswith("protocols.figures.")}
+        assert module in of_figures
+        assert not {name for name in of_figures if name.endswith(("_plots", ".style", ".making"))}, module
 
 
 def test_what_is_left_is_told_by_the_work_of_what_was_made(
@@ -58,7 +70,7 @@ def test_units_end_with_who_makes_them_however_it_ends(tmp_path: Path) -> None:
         "_in_processes([(Unit('one', list, ()), [sys.executable, '-c', sys.argv[1], sys.argv[2]])], 2)"
     )
     with subprocess.Popen([sys.executable, "-c", maker, unit, str(tmp_path)]) as process:
-        deadline = time.monotonic() + 60.0
+        deadline = time.monotonic() + 300.0
         while not (tmp_path / "pid").exists():
             assert time.monotonic() < deadline and process.poll() is None
             time.sleep(0.02)

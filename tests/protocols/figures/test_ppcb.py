@@ -91,6 +91,7 @@ def test_the_step_table_counts_what_the_recast_saves(tmp_path: Path, monkeypatch
     assert rounds == {"recast": 12, "published": 82}
 
 
+@pytest.mark.needs("torch")
 def test_table_1_has_the_papers_operations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     call(monkeypatch, figures.main, "ppcb", "--quick", "--table", "1", "--out", "out")

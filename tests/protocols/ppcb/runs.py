@@ -115,7 +115,7 @@ def launch(given: Settings, parties: int, steps: int, home: Path, **rest: Any) -
     scratch.mkdir()
     program = Bandit.on(ENVIRONMENT, given, parties=parties, steps=steps, seed=SEED)
     keep = Keep(home / "keep", rest.pop("every", 8), rest.pop("resume", False))
-    return launch_any(program, Processes(timeout=20.0), keep=keep, scratch=scratch, **rest)
+    return launch_any(program, Processes(timeout=100.0), keep=keep, scratch=scratch, **rest)
 
 
 def clients_of(world: clients.World) -> dict[str, ClientProgram]:

@@ -119,6 +119,6 @@ def test_the_published_truncation_breaks_at_many_bits_where_the_exact_one_does_n
             replicas=30,
             steps=60,
         )
-        simulation = finished(given, parties, 60)
+        simulation = finished(given, parties, 30)
         assert (error(simulation) < 1e-5) is holds
         assert (error(simulation) > 1.0) is not holds

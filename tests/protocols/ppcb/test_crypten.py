@@ -10,7 +10,7 @@ import pytest
 from ..harness import document, masked, refused
 from .commands import SMALL
 
-STEPS = 10
+STEPS = 4
 
 
 @pytest.mark.needs("torch", "sklearn")

@@ -217,6 +217,7 @@ def test_a_payer_whose_puller_left_says_so(tmp_path: Path) -> None:
         next(payer(np.zeros((3, 1, 1, 4)), given, 3, desk))
 
 
+@pytest.mark.usefixtures("one_hangs")
 def test_a_payer_that_never_answers_is_named_within_the_timeout(tmp_path: Path, capsys: Output) -> None:
     """The silence is one that no busy machine makes by itself."""
     how = (*SMALL, "--steps", "60000", "--refresh", "0", "--timeout", "6", "--out", str(tmp_path))

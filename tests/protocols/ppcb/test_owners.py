@@ -39,10 +39,10 @@ def test_blocks_have_the_widths_that_were_declared(widths: tuple[int, ...]) -> N
 
 @pytest.mark.parametrize("widths", WIDTHS, ids=str)
 def test_a_run_with_such_blocks_is_its_twins(widths: tuple[int, ...]) -> None:
-    simulation = finished(settings(owners=len(widths), widths=widths), len(widths), 60)
+    simulation = finished(settings(owners=len(widths), widths=widths), len(widths), 30)
     assert shortfalls(simulation).max() < CLOSE
     assert error(simulation) < 1e-4
-    assert simulation.result().cost.rounds == 60 * 12
+    assert simulation.result().cost.rounds == 30 * 12
 
 
 @pytest.mark.parametrize("variant", Variant)

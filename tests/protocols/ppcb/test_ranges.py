@@ -129,6 +129,10 @@ def test_settings_travel_as_json(given: Settings) -> None:
     assert Settings.from_json(json.loads(json.dumps(given.as_json()))) == given
 
 
+def test_values_however_small_take_a_bit() -> None:
+    assert Settings(3, 2, reward_range=(0.0, 1e-3), steps=1).value_bits == 1
+
+
 def test_settings_ignore_what_later_versions_add() -> None:
     assert Settings.from_json({**settings().as_json(), "something": 1}) == settings()
 
@@ -184,7 +188,7 @@ def test_every_word_that_settings_allow_has_room(given: Settings) -> None:
 def test_fraction_bits_at_both_ends_run(bits: tuple[int, int], policy: Policy, parties: int) -> None:
     """The coarser of the two decides how close the scores must be."""
     given = settings(fraction_bits=bits[0], state_bits=bits[1], policy=policy, steps=1000)
-    simulation = finished(given, parties, 40)
+    simulation = finished(given, parties, 24)
     coarse = 2.0 ** (5 - bits[0])
     assert error(simulation) < coarse + 1e-5
     root = 0.0 if policy is Policy.EPSILON_GREEDY else 2e-3 + 2.0 ** (2 - bits[0] / 2)

@@ -5,31 +5,22 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from protocols.cli import main
 from protocols.run.folder import reserved
-from tests.parties.processes import free_port
+from tests.parties.torchrun import torchrun
 
-from ..harness import LIMIT, ROOT
 from .commands import SMALL
 
 pytestmark = pytest.mark.needs("torch")
 
 
-def torchrun(cwd: Path, *options: str) -> subprocess.CompletedProcess[str]:
+def ranks(cwd: Path, *options: str) -> subprocess.CompletedProcess[str]:
     """Two owners, the puller and the payer."""
-    return subprocess.run(
-        [
-            sys.executable, "-m", "torch.distributed.run", "--master-addr", "127.0.0.1", "--master-port", free_port(),
-            "--nproc-per-node", "4", "-m", "protocols", "ppcb", *SMALL, *options,
-        ],
-        capture_output=True, text=True, timeout=LIMIT, cwd=cwd, check=False,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "TMPDIR": str(cwd)},
-    )  # fmt: skip
+    return torchrun(4, "-m", "protocols", "ppcb", *SMALL, *options, cwd=cwd, load=["protocols.ppcb.command"])
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +41,7 @@ def test_json_alone_leaves_everything_as_it_was(tmp_path: Path, material: Path) 
     kept = tmp_path / "runs" / "ppcb" / "checkpoints" / "arms.bin"
     kept.parent.mkdir(parents=True)
     kept.write_bytes(b"of an earlier run")
-    done = torchrun(tmp_path, "--steps", "12", "--delay", "2", "--json", "--material", str(material))
+    done = ranks(tmp_path, "--steps", "12", "--delay", "2", "--json", "--material", str(material))
     assert done.returncode == 0, done.stderr
     facts = json.loads(done.stdout)
     assert (facts["steps"], facts["parties"], facts["rounds_per_step"]) == (12, 2, 9)
@@ -62,7 +53,7 @@ def test_json_alone_leaves_everything_as_it_was(tmp_path: Path, material: Path) 
 def test_a_mistake_is_said_by_one_rank_and_at_the_end_of_the_report(tmp_path: Path, material: Path) -> None:
     """A folder that is in use: rank 0 alone meets that."""
     with reserved(tmp_path / "run" / "checkpoints"):
-        done = torchrun(tmp_path, "--steps", "12", "--delay", "2", "--out", "run", "--material", str(material))
+        done = ranks(tmp_path, "--steps", "12", "--delay", "2", "--out", "run", "--material", str(material))
     said = f"error: process {os.getpid()} has a run in run/checkpoints: wait for its end, or choose another --out"
     lines = done.stderr.splitlines()
     assert done.returncode != 0 and done.stdout == ""

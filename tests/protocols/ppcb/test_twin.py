@@ -16,6 +16,7 @@ from protocols.ppcb.settings import Argmax, Division, Policy, Settings, Variant
 
 from .runs import ENVIRONMENT, Simulation, error, finished, name_of, played, settings, shortfalls, smallest_eigenvalue
 
+STEPS = 40
 CLOSE = 2.0**-12  # what the scores of 20 bits can tell apart
 ROOT = 1e-3  # the error of a root, times alpha, for each of the two scores that are compared
 LINUCB, THOMPSON = Policy.LINUCB, Policy.THOMPSON
@@ -38,7 +39,7 @@ GREEDY: list[tuple[dict[str, Any], float]] = [  # changes, and rounds a decision
     ({"delay": 1}, 9),
     ({"delay": 4, "division": REFINED}, 14),
     ({"refresh": 20}, 12 + 9 / 20),
-    ({"refresh": 7, "delay": 2}, 9 + 9 * (60 // 7) / 60),
+    ({"refresh": 7, "delay": 2}, 9 + 9 * (STEPS // 7) / STEPS),
     ({"batch": 2}, 15),
     ({"batch": 5, "delay": 2}, 12),
     ({"batch": 3, "delay": 1, "refresh": 10}, 12 + 9 / 10),
@@ -87,7 +88,7 @@ def checked(simulation: Simulation, rounds: float, apart: float) -> None:
 def test_a_greedy_run_is_its_twins(changes: dict[str, Any], rounds: float, count: int) -> None:
     """Same arms; where not, the two best scores were close, but no tie: ties are broken by the same coins."""
     given = settings(**changes)
-    simulation = finished(given, count, 60 * given.batch)
+    simulation = finished(given, count, STEPS * given.batch)
     checked(simulation, rounds, CLOSE)
     assert all(difference.gap > 0 for difference in simulation.result().differences)
 
@@ -104,7 +105,7 @@ def test_an_optimistic_run_is_its_twins(changes: dict[str, Any], rounds: float, 
 )
 def test_any_number_of_parties_plays_it(changes: dict[str, Any], parties: int) -> None:
     given = settings(**changes)
-    simulation = finished(given, parties, 48)
+    simulation = finished(given, parties, 24)
     assert shortfalls(simulation).max() < (CLOSE if given.policy is Policy.EPSILON_GREEDY else 2 * ROOT)
     assert error(simulation) < 1e-4
 
@@ -163,7 +164,7 @@ def test_a_batch_costs_rounds_by_its_logarithm(batch: int, rounds: tuple[int, ..
 
 
 @pytest.mark.needs("sklearn")
-@pytest.mark.parametrize(("bits", "apart", "steps"), [(20, 2.0**-12, 200), (28, 2.0**-15, 100)])
+@pytest.mark.parametrize(("bits", "apart", "steps"), [(20, 2.0**-12, 100), (28, 2.0**-15, 60)])
 def test_digits_with_twenty_seeds(bits: int, apart: float, steps: int) -> None:
     """Seeds 1 to 20 side by side: the twin's arms, or scores too close for the state's bits."""
     given = Settings(arms=10, dim=20, replicas=20, state_bits=bits, division=REFINED)

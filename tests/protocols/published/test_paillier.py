@@ -24,6 +24,7 @@ from protocols.published.paillier import (
     power_rows,
     require_packages,
 )
+from tests.forks import halves, refused
 
 BITS = 256
 VALUES = [0, 1, -1, 5, -7, 1 << 90, -(1 << 90), 123456789]
@@ -41,6 +42,17 @@ def test_it_decrypts_what_it_encrypts(key: SecretKey, pooled: bool) -> None:
     largest = key.public.n // 2
     assert key.decrypt(encryptor.encrypt([largest, -largest])) == [largest, -largest]
     assert key.decrypt([]) == []
+
+
+def test_what_was_made_ready_serves_one_half_of_a_fork() -> None:
+    refused(halves("""
+from protocols.published.paillier import Encryptor, SecretKey
+
+encryptor = Encryptor(SecretKey.generate(256, insecure=True).public)
+encryptor.fill(4)
+half("encrypt", lambda: encryptor.encrypt([1]))
+half("rerandomise", lambda: encryptor.rerandomise(encryptor.encrypt([1])))
+"""))  # fmt: skip
 
 
 @pytest.mark.parametrize("bits", [8, 100, 127, 128, 200, BITS])

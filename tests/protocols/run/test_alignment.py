@@ -29,7 +29,7 @@ class Wire:
         self._boxes[self.node, peer].put(payload)
 
     def hear(self, peer: int, count: int, stamp: Stamp) -> bytes:
-        raw = self._boxes[peer, self.node].get(timeout=20)
+        raw = self._boxes[peer, self.node].get(timeout=300)
         assert len(raw) == count
         return raw
 
@@ -65,6 +65,7 @@ def test_each_hears_of_its_own_rows_alone() -> None:
     assert str(third) == str(first)
     for error in (first, second, third):
         assert error.told.endswith("bring the same rows, sorted alike...") and "row 1" not in error.told
+        assert error.logged == str(error), "numbers of rows are no values: its own log has them"
     names = ("anna", "bert", "carl", "dora")
     assert not any(name in str(error) for name in names for error in (first, second, third))
     assert not any(name.encode() in raw for name in names for wire in wires for raw in wire.said)
@@ -76,9 +77,19 @@ def test_another_order_is_said_with_its_first_row() -> None:
 
 
 def test_many_strangers_are_counted() -> None:
-    outcomes, _ = aligned([str(at) for at in range(9)], ["0"])
-    assert "lacks the ids of rows 1, 2, 3, 4, 5 and 3 more, and has 0 that are not here" in str(outcomes[0].error)
-    assert "party 0 has all ids, and has 8 that are not here" in str(outcomes[1].error)
+    outcomes, _ = aligned([str(at) for at in range(9)], ["0", *"abcdefgh"])
+    assert "lacks the ids of rows 1, 2, 3, 4, 5 and 3 more, and has 8 that are not here" in str(outcomes[0].error)
+
+
+@pytest.mark.parametrize("count", [0, 1, 1 << 40, (1 << 64) - 1])
+def test_a_party_is_not_believed_how_many_rows_it_brings(count: int) -> None:
+    """The run says it: nobody makes room for more, or waits for them."""
+    boxes: dict[tuple[int, int], Any] = {(0, 1): queue.Queue(), (1, 0): queue.Queue()}
+    wire = Wire(0, boxes, 2)
+    boxes[1, 0].put(bytes([2]) + bytes(32))
+    boxes[1, 0].put(count.to_bytes(8, "little") + bytes(64))
+    with pytest.raises(ConfigError, match=rf"party 0 of 3 and party 1 of {count:,}: run the same release everywhere"):
+        align(wire, Rows(True, ["a", "b", "c"]), bytes(32))
 
 
 def test_all_name_a_column_or_nobody_does() -> None:

@@ -66,7 +66,7 @@ def test_a_call_that_takes_long_leaves_its_role_able_to_hear_of_the_others() -> 
     def hears(number: int) -> float:
         calls.append(number)
         made = len(calls)
-        over.wait(20)
+        over.wait(300)
         return float(made)
 
     def lost(*_: object) -> bool:
@@ -92,7 +92,7 @@ def test_a_call_that_gives_nothing_in_time_is_named() -> None:
     ends, whom = threading.Event(), list[str]()
 
     def ask_the_ward(_: int) -> float:
-        ends.wait(20)
+        ends.wait(300)
         return 1.0
 
     sits = LineDesk(
@@ -103,3 +103,32 @@ def test_a_call_that_gives_nothing_in_time_is_named() -> None:
         sits.hear(())
     ends.set()
     assert whom == ["the world outside"]
+
+
+def test_a_function_that_takes_it_hears_which_telling_is_meant() -> None:
+    """A world that has something by that number may have it of another arm."""
+    told, asked = list[Any](), list[Any]()
+
+    def tell(decision: int, values: list[float], again: int) -> None:
+        told.append((decision, values, again))
+
+    def hear(decision: int, again: int) -> float:
+        asked.append((decision, again))
+        return 1.0
+
+    calls = Calls(0, io.StringIO(), timeout=20.0, tells=tell, hears=hear)
+    for start, before in ((0, ()), (1, ((1, 2, 1),))):
+        calls.begin(start, again=True, told=before)
+        for at in range(start, 3):
+            calls.tell(at, [at + start])
+            calls.hear(at, 1, lambda *_: True, lambda _: None)
+    assert told == [(0, [0], 0), (1, [1], 0), (2, [2], 0), (1, [2], 1), (2, [3], 0)]
+    assert asked == [(0, 0), (1, 0), (2, 0), (1, 1), (2, 0)]
+
+
+def test_a_function_that_does_not_take_it_is_refused_where_it_matters() -> None:
+    calls = Calls(0, io.StringIO(), timeout=20.0, hears=lambda decision: 1.0)
+    calls.begin(0, again=True, told=((1, 2, 1),))
+    assert calls.hear(0, 1, lambda *_: True, lambda _: None).tolist() == [1.0]
+    with pytest.raises(ConfigError, match=r"decision 1 was told anew, and <lambda> is not asked of which telling"):
+        calls.hear(1, 1, lambda *_: True, lambda _: None)

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,7 @@ from mpc.launch import Place, join, join_as_client
 from mpc.net.channel import await_parties, listen
 from mpc.net.frames import DEALER_NODE
 from mpc.net.keys import KEY_BYTES, keys_for
+from mpc.nursery import Started, start
 from mpc.prg import fresh_key
 from offline import Plan
 from offline.stream import _HELLO
@@ -41,7 +43,7 @@ from offline import Plan
 from protocols.run.dealer_process import dealer_beside
 with dealer_beside(Plan.load(Path({str(tmp_path / "given.json")!r})), 5, Path({str(tmp_path)!r})):
     print("ready", flush=True)
-    threading.Event().wait(60)
+    threading.Event().wait(600)
 """),
         env={**os.environ, **ENVIRONMENT}, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
@@ -108,15 +110,15 @@ def test_a_dealer_may_take_its_time_to_greet_and_a_round_s_time_for_a_block(
     keys, over = keys_for([(0, DEALER_NODE)]), threading.Event()
 
     def deals() -> None:
-        ((_, channel),) = await_parties(1, door, keys[DEALER_NODE], 30)
+        ((_, channel),) = await_parties(1, door, keys[DEALER_NODE], 300)
         over.wait(1.0)
         fresh = fresh_key()
         channel.send(_HELLO.pack(fresh, fresh, PLAN.digest, 5, 1, 0, 2))
-        over.wait(30)
+        over.wait(300)
         channel.close()
 
     def draws() -> None:
-        source = source_for(Place(0, 2, "tcp", timeout=0.3, starting=30), None)
+        source = source_for(Place(0, 2, "tcp", timeout=0.3, starting=300), None)
         try:
             source._next_block()
         finally:
@@ -137,20 +139,26 @@ def test_a_dealer_may_take_its_time_to_greet_and_a_round_s_time_for_a_block(
 def test_a_frozen_dealer_is_named_and_no_party(
     moment: str, timeout: str, words: str, tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if moment != "in the middle":  # nobody meets there, and all wait for the whole time to start
-        monkeypatch.setattr("mpc.launch._SECONDS_TO_START", 0.2)
-
     def freeze() -> None:
         (dealer,) = awaited(lambda: children(os.getpid(), "dealer"))
-        if moment == "in the middle":
-            awaited(lambda: any(path.stat().st_size for path in tmp_path.rglob("arms.bin")))
+        awaited(lambda: any(path.stat().st_size for path in tmp_path.rglob("arms.bin")))
         os.kill(dealer, signal.SIGSTOP)
 
+    def frozen(*given: Any, **rest: Any) -> Started:
+        process = start(*given, **rest)
+        os.kill(process.pid, signal.SIGSTOP)
+        return process
+
     thread = threading.Thread(target=freeze, daemon=True)
-    thread.start()
+    if moment == "in the middle":
+        thread.start()
+    else:  # nobody meets there, and all wait for the whole time to start
+        monkeypatch.setattr("mpc.launch._SECONDS_TO_START", 0.2)
+        monkeypatch.setattr("protocols.run.dealer_process.start", frozen)
     how = (*SMALL, "--steps", "60000", "--refresh", "0", "--timeout", timeout, "--out", str(tmp_path))
     code, _, complained = masked(capsys, "launch", "ppcb", *how)
-    thread.join(LIMIT)
+    if moment == "in the middle":
+        thread.join(LIMIT)
     lines = without_progress(complained)
     assert code == 2 and len(lines) == 1
     assert words in lines[0], lines

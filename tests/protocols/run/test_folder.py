@@ -6,11 +6,15 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from mpc import ConfigError
+from mpc.scratch import scratch_folder
 from protocols.run.folder import check_picture, reserved
 
 from ..harness import ROOT, masked
@@ -32,27 +36,71 @@ def test_a_folder_takes_one_run_at_a_time(tmp_path: Path) -> None:
     assert [path.name for path in keep.iterdir()] == ["kept"], "no lock is left behind"
 
 
+def test_a_fork_that_unwinds_lets_nobody_into_its_parents_folder(tmp_path: Path) -> None:
+    script = """
+import os, sys
+from pathlib import Path
+from protocols.run.folder import reserved
+keep = Path(sys.argv[1])
+with reserved(keep):
+    if not (child := os.fork()):
+        sys.exit(0)
+    print(os.waitpid(child, 0)[1])
+    try:
+        with reserved(keep):
+            print("let in")
+    except Exception as error:
+        print(error)
+"""
+    command = [sys.executable, "-c", script, str(tmp_path / "run")]
+    ended = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=300, check=True)
+    code, refusal = ended.stdout.splitlines()
+    assert code == "0" and "has a run in" in refusal and list(tmp_path.iterdir()) == []
+
+
 def test_folders_that_stay_empty_are_taken_away(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="refused"), reserved(tmp_path / "new" / "run" / "checkpoints"):
         raise ValueError("refused before anything was kept")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_run_that_was_killed_locks_nothing(tmp_path: Path) -> None:
+@contextmanager
+def killed(keep: Path) -> Iterator[int]:
+    """The number of a process that has a run there; it is killed at the end."""
     script = (
         "import sys, time; from pathlib import Path; from protocols.run.folder import reserved\n"
-        "with reserved(Path(sys.argv[1])): print('locked', flush=True); time.sleep(60)"
+        "with reserved(Path(sys.argv[1])): print('locked', flush=True); time.sleep(600)"
     )
-    process = subprocess.Popen(
-        [sys.executable, "-c", script, str(tmp_path)], stdout=subprocess.PIPE, text=True, cwd=ROOT
-    )  # fmt: skip
-    assert process.stdout is not None and process.stdout.readline() == "locked\n"
-    with pytest.raises(ConfigError, match=f"process {process.pid} has a run"), reserved(tmp_path):
+    process = subprocess.Popen([sys.executable, "-c", script, str(keep)], stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    try:
+        assert process.stdout is not None and process.stdout.readline() == "locked\n"
+        yield process.pid
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+
+
+def test_a_run_that_was_killed_locks_nothing(tmp_path: Path) -> None:
+    with (
+        killed(tmp_path) as pid,
+        pytest.raises(ConfigError, match=f"process {pid} has a run"),
+        reserved(tmp_path),
+    ):
         pass
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
     with reserved(tmp_path):
         pass
+
+
+def test_what_a_killed_run_kept_is_no_scratch_folder_whatever_its_place_is_called(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next start takes the scratch folders of the dead away, and looks at their names and locks alone."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    keep = tmp_path / "masked-trial"
+    with killed(keep):
+        (keep / "kept").write_text("shares")
+    with scratch_folder():
+        assert (keep / "kept").read_text() == "shares"
 
 
 @pytest.mark.parametrize("how", ["run", "launch"])

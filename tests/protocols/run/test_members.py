@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import io
 import json
 import os
@@ -16,13 +17,16 @@ import pytest
 
 from bandits.environments import synthetic_linear
 from mpc.errors import ConfigError, PeerLost
+from mpc.net import certificates
 from mpc.net.certificates import CERTIFICATE_FILE, KEY_FILE
+from mpc.net.hello import differences
+from protocols.commands.config import fitting
 from protocols.ppcb.command import PPCB
 from protocols.ppcb.program import PAYER, PULLER
 from protocols.ppcb.run import Bandit
 from protocols.ppcb.settings import Settings
 from protocols.run import diagnosis
-from protocols.run.config import load
+from protocols.run.config import load, read
 from protocols.run.diagnosis import diagnosed
 from protocols.run.launch import Processes, launch
 from protocols.run.member_process import prepared
@@ -30,7 +34,7 @@ from protocols.run.member_process import prepared
 from ...parties.members import identity
 from ...parties.processes import free_port
 from ...parties.threads import side_by_side
-from ..machines import World, good
+from ..machines import Machines, World, good
 from .trial import ARMS, DIM, STEPS, bandit, paying, session
 
 
@@ -91,9 +95,9 @@ def test_no_value_of_a_user_is_in_logs_or_metrics(tmp_path: Path) -> None:
     def looked_at(said: dict[str, Any]) -> dict[str, Any]:
         if said["decision"] == STEPS - 2:
             for page in ("metrics", "healthz"):
-                with urllib.request.urlopen(f"http://127.0.0.1:{port}/{page}", timeout=20) as answer:
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}/{page}", timeout=300) as answer:
                     shown.append(answer.read().decode())
-        return {**pays(said), "values": [0.731 * value for value in pays(said)["values"]]}
+        return {**pays(said), "values": [0.73124586 * value for value in pays(said)["values"]]}
 
     good(machines.play(worlds=[(PULLER, PAYER, looked_at)]))
     logs = machines.logged.getvalue()
@@ -102,9 +106,13 @@ def test_no_value_of_a_user_is_in_logs_or_metrics(tmp_path: Path) -> None:
     assert rounds and int(rounds[1]) >= 12 * (STEPS - 2) and json.loads(shown[1])["state"] == "running"
     left = re.search(r"^masked_material_steps{.*} (\d+)$", shown[0], re.M)
     assert left and int(left[1]) == 1 and "masked_material_hours" in shown[0]
-    everything = logs + "".join(shown)
+    for what, value in (("rounds", "[1-9]"), ("sent_bytes", "[1-9]"), ("seconds", "")):
+        found = re.findall(rf'^masked_label_{what}_total{{role="party 0".*,label="(\w+)"}} {value}', shown[0], re.M)
+        assert found == ["decide", "tell", "learn"], shown[0]
+    timed = re.compile(r"^masked_\w*(?:seconds_total|hours)\b.*$", re.M)  # digits that are anybody's
+    everything = timed.sub("", logs + "".join(shown))
     features = np.concatenate([rows.reshape(-1) for rows in machines.data.values()])
-    planted = ["patient", "0.731", *(repr(value)[:8] for value in np.abs(features).tolist())]
+    planted = ["patient", "0.73124586", *(repr(value)[:8] for value in np.abs(features).tolist())]
     assert not [value for value in planted if value in everything]
 
 
@@ -161,12 +169,94 @@ def test_a_role_that_is_missing_is_a_row_and_the_others_are_measured(tmp_path: P
         others = [other for other in given if other != role]
         assert all(rows[f"link to {other}"].verdict == "PASS" for other in others)
         assert all("lasted 90 s without keep-alive" in rows[f"idle link to {other}"].what for other in others)
-        if role == PULLER:
-            assert not [each for each in found if each.verdict == "FAIL"]
-        else:
-            assert [(each.verdict, each.of) for each in found if "missing" in each.what] == [("FAIL", PAYER)]
+        failed = [(each.of, each.what) for each in found if each.verdict == "FAIL"]
+        assert failed == ([] if role == PULLER else [(f"link to {PAYER}", "none after 6 s: has not called")])
+        spoken = {of: row.tls for of, row in rows.items() if not of.startswith(("link", "idle"))}
+        assert spoken == {each: "TLSv1.3" if each in others else None for each in spoken} and set(others) <= set(spoken)
         assert prediction["seconds"] > prediction["seconds_on_links"] > 0 and prediction["client_hops"] == 2
     assert slept == [90.0] * 3
+
+
+def failed_at(machines: Machines, wait: float = 4.0) -> dict[str, dict[str, str]]:
+    """What fails, by role, where all roles diagnose at once."""
+    given = {role: fitting(read(path), links=True) for role, path in machines.files.items()}
+    outcomes = side_by_side(*((lambda each=each: diagnosed(each, wait=wait)) for each in given.values()))
+    for role, outcome in zip(given, outcomes):
+        assert outcome.error is None, (role, outcome.error)
+    return {
+        role: {each.of: each.what for each in outcome.value[0] if each.verdict == "FAIL"}
+        for role, outcome in zip(given, outcomes)
+    }
+
+
+def test_a_role_that_disagrees_is_a_row_and_the_others_are_measured(tmp_path: Path) -> None:
+    machines = session(tmp_path)
+    path = machines.files[PAYER]
+    path.write_text(path.read_text().replace("eps = 0.2", "eps = 0.3"))
+    failed, start = failed_at(machines), "none after 4 s: "
+    said = f"{start}payer disagrees on what is public: settings.eps = 0.3 at payer, 0.2 here"
+    assert failed["party 0"] == failed["party 1"] == {f"link to {PAYER}": said} and not failed[PULLER]
+    theirs = "disagrees on what is public: settings.eps = 0.2 at party"
+    for party in range(2):
+        assert failed[PAYER][f"link to party {party}"] == f"{start}party {party} {theirs} {party}, 0.3 here"
+
+
+def test_a_role_of_another_session_is_a_row_with_that(tmp_path: Path) -> None:
+    machines = session(tmp_path)
+    path = machines.files["party 1"]
+    path.write_text(path.read_text().replace('session = "trial"', 'session = "tryal"'))
+    failed = failed_at(machines)
+    assert "party 1 is in session 'tryal doctor', this one in 'trial doctor'" in failed["party 0"]["link to party 1"]
+    assert "party 1 turned this process away" in failed[PAYER]["link to party 1"]
+    assert "party 0 turned this process away" in failed["party 1"]["link to party 0"]
+
+
+def test_a_certificate_out_of_its_time_is_a_row_at_all(tmp_path: Path) -> None:
+    machines = session(tmp_path)
+    shutil.rmtree(machines.home(PAYER) / "keys")
+    before = dt.datetime.now(dt.timezone.utc) - dt.timedelta(days=4000)
+    made = certificates.make(machines.home(PAYER) / "keys", "payer", before)
+    for role, path in machines.files.items():
+        path.write_text(path.read_text().replace(identity(3)[1].spoken, made.spoken))
+        if role != PAYER and (at := machines.home(role) / "peers/3.pem").exists():
+            at.write_text(made.pem)
+    with pytest.raises(ConfigError, match="own: the certificate of 'payer' is valid from "):
+        fitting(read(machines.files[PAYER]))
+    failed = failed_at(machines)
+    assert not failed[PULLER]
+    for role in ("party 0", "party 1", PAYER):
+        assert "the certificate of 'payer' is valid from " in failed[role].pop(PAYER)
+    assert failed[PAYER].keys() == {"link to party 0", "link to party 1"}
+    why = "shows a certificate that is not valid at this machine's time"
+    assert all(failed[f"party {party}"][f"link to {PAYER}"].endswith(why) for party in range(2))
+
+
+def test_a_key_that_others_do_not_know_is_told_with_the_row(tmp_path: Path) -> None:
+    machines = session(tmp_path)
+    shutil.rmtree(machines.home("party 1") / "keys")
+    certificates.make(machines.home("party 1") / "keys", "b", dt.datetime.now(dt.timezone.utc))
+    failed = failed_at(machines)
+    said = failed["party 0"]["link to party 1"]
+    assert said.startswith("none after 4 s: has not called; somebody at 127.0.0.1:")
+    assert said.endswith(" was refused: shows a certificate that is not of a peer in this place")
+    assert "link to party 0" in failed["party 1"]
+    why = "shows a certificate that is not of a peer in this place"
+    assert all(failed[role]["link to party 1"].endswith(why) for role in (PULLER, PAYER))
+
+
+def test_why_a_certificate_was_not_taken_outlives_who_showed_it(tmp_path: Path) -> None:
+    """Its doctor ends sooner, and from then on its address answers nothing."""
+    machines = session(tmp_path)
+    shutil.rmtree(machines.home("party 1") / "keys")
+    certificates.make(machines.home("party 1") / "keys", "b", dt.datetime.now(dt.timezone.utc))
+    given = {role: fitting(read(path), links=True) for role, path in machines.files.items()}
+    waits = {"party 1": 3.0}
+    outcomes = side_by_side(
+        *((lambda role=role, each=each: diagnosed(each, wait=waits.get(role, 8.0))) for role, each in given.items())
+    )
+    (found, _), why = outcomes[2].value, "shows a certificate that is not of a peer in this place"
+    (failed,) = (each.what for each in found if each.verdict == "FAIL")
+    assert failed.startswith("none after 8 s: 127.0.0.1:") and failed.endswith(why)
 
 
 def test_a_difference_of_options_is_named_to_both(tmp_path: Path) -> None:
@@ -184,7 +274,7 @@ def test_who_does_not_come_is_listed(tmp_path: Path) -> None:
     machines = session(tmp_path)
     machines.dealt()
     path = machines.files["party 0"]
-    path.write_text(path.read_text().replace("start = 30.0", "start = 0.5"))
+    path.write_text(path.read_text().replace("start = 120.0", "start = 0.5"))
     with pytest.raises(PeerLost) as raised:
         machines.playing("party 0", heard=0)()
     assert "party 1 (has not called), puller (has not called), payer (has not called)" in str(raised.value)
@@ -194,7 +284,7 @@ def test_who_does_not_come_is_listed(tmp_path: Path) -> None:
 def test_every_mistake_is_said_at_once(tmp_path: Path) -> None:
     path = session(tmp_path).files["party 0"]
     whole = path.read_text()
-    text = whole.replace("party 1", "party 7").replace("round = 30.0", "round = -1\ntypo = 3")
+    text = whole.replace("party 1", "party 7").replace("round = 120.0", "round = -1\ntypo = 3")
     path.write_text(text.replace('session = "trial"\n', ""))
     with pytest.raises(ConfigError) as raised:
         load(path)
@@ -206,7 +296,10 @@ def test_every_mistake_is_said_at_once(tmp_path: Path) -> None:
     path.write_text(whole.replace(f"arms = {ARMS}", 'arms = "many"\ncolour = "red"'))
     with pytest.raises(ConfigError) as raised:
         prepared(load(path), PPCB())
-    for words in ("options: argument --arms: invalid int value: 'many'", "options: 'colour' is unknown: there are "):
+    for words in (
+        "options: argument --arms: how many, or their names with commas between them, not 'many'",
+        "options: 'colour' is unknown: there are ",
+    ):
         assert words in str(raised.value), raised.value
     shutil.copy(identity(9)[0] / CERTIFICATE_FILE, tmp_path / "party-0/peers/2.pem")
     os.chmod(tmp_path / "party-0/keys" / KEY_FILE, 0o644)
@@ -218,6 +311,45 @@ def test_every_mistake_is_said_at_once(tmp_path: Path) -> None:
         "material.store: ",
     ):  # fmt: skip
         assert words in str(raised.value), raised.value
+
+
+def test_mistakes_of_a_file_and_of_what_it_names_are_said_at_once(tmp_path: Path) -> None:
+    """Of all that can be judged at all: what follows from a mistake that was said already is not said."""
+    path = session(tmp_path).files["party 0"]
+    whole = path.read_text()
+    shutil.copy(identity(9)[0] / CERTIFICATE_FILE, tmp_path / "party-0/peers/2.pem")
+    os.chmod(tmp_path / "party-0/keys" / KEY_FILE, 0o644)
+    (tmp_path / "party-0/data.npy").unlink()
+    always = (
+        "timeouts.round is a positive number of seconds, not -1",
+        "timeouts.typo is unknown",
+        "own: others than its owner may use",
+        'peers."puller": its certificate has another fingerprint than ',
+        "data: there is no file ",
+        "material.store: there is no store at ",
+    )
+    whole = whole.replace("round = 120.0", "round = -1\ntypo = 3")
+    more = {
+        (f"arms = {ARMS}", 'arms = "many"\ncolour = "red"'): (
+            "options: argument --arms: ",
+            "options: 'colour' is ",
+        ),
+        ('program = "ppcb"', 'program = "chess"'): ("program is one of ppcb, ",),
+        ('program = "ppcb"\n', ""): ("program is missing",),
+        ('role = "party 0"', 'role = "party 9"'): ("there is no role 'party 9' in ppcb",),
+        ('session = "trial"\n', ""): ("session is missing",),
+    }
+    for (old, new), words in more.items():
+        assert old in whole
+        path.write_text(whole.replace(old, new))
+        config = read(path)
+        with pytest.raises(ConfigError) as raised:
+            fitting(config)
+        said = str(raised.value).splitlines()
+        for wanted in (*words, *always):
+            assert sum(line.strip().startswith(wanted) for line in said) == 1, (wanted, said)
+        assert len(said) == 1 + len(words) + len(always), said
+        assert said[0] == f"{path} has {len(said) - 1} mistakes:"
 
 
 def test_links_that_a_file_lacks_are_named(tmp_path: Path) -> None:
@@ -232,3 +364,40 @@ def test_links_that_a_file_lacks_are_named(tmp_path: Path) -> None:
         prepared(load(path), PPCB())
     for words in ('peers."buyer": there is no such role in ppcb', '[peers."payer"] is missing'):
         assert words in str(raised.value), raised.value
+
+
+def test_a_cell_is_named_by_row_and_column_and_is_in_no_log(tmp_path: Path) -> None:
+    machines = session(tmp_path, named=True)
+    machines.dealt()
+    file = tmp_path / "party-0/data.csv"
+    lines = file.read_text().splitlines()
+    for cell, words in (("SECRETHIV", "no number; write it as a number"), ("1.234,5", "no number; write it without")):
+        first, _, *rest = lines[4].split(",")
+        file.write_text("\n".join([*lines[:4], ",".join([first, f'"{cell}"', *rest]), *lines[5:]]))
+        with pytest.raises(ConfigError, match=cell) as raised:
+            prepared(load(machines.files["party 0"]), PPCB())
+        for kept in (raised.value.told, raised.value.logged):
+            assert cell not in kept and f"data: x0 of line 5 is {words}" in kept, kept
+
+
+def test_rows_beyond_the_declared_norm_are_refused_before_anybody_is_called(tmp_path: Path) -> None:
+    machines = session(tmp_path)
+    machines.dealt()
+    file = tmp_path / "party-1/data.npy"
+    rows = np.load(file)
+    rows[4:6] = 77.7
+    np.save(file, rows)
+    with pytest.raises(ConfigError, match=r"row 4 has norm 134\.\d+, declared is 1, and 2 of 12 rows exceed") as raised:
+        prepared(load(machines.files["party 1"]), PPCB())
+    assert "row 4 has norm ..., declared is 1" in raised.value.logged and "134" not in raised.value.logged
+
+
+def test_the_time_of_a_round_is_the_same_at_all_roles(tmp_path: Path) -> None:
+    """Who waits less than others gives up on one whom they wait for still."""
+    machines = session(tmp_path)
+    machines.dealt()
+    first, second = (machines.files[role] for role in ("party 0", "party 1"))
+    second.write_text(second.read_text().replace("round = 120.0", "round = 60"))
+    own, theirs = (prepared(load(file), PPCB()).member.public for file in (first, second))
+    said = differences(own, theirs, "party 1")
+    assert said == "party 1 disagrees on what is public: timeouts.round = 60.0 at party 1, 120.0 here"

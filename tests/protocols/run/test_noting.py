@@ -81,7 +81,7 @@ def played(
     def party(node: int) -> None:
         def joined() -> Tcp:
             return Tcp.join(
-                node, addresses, keys=KEYS[node], clients=1, listener=listeners[node], timeout=timeout, starting=30
+                node, addresses, keys=KEYS[node], clients=1, listener=listeners[node], timeout=timeout, starting=300
             )
 
         try:
@@ -92,7 +92,7 @@ def played(
                 over.set()
 
     def clerk() -> None:
-        link = TcpClient.join(2, addresses, keys=KEYS[2], timeout=30)
+        link = TcpClient.join(2, addresses, keys=KEYS[2], timeout=300)
         word = link.say_noted
         monkeypatch.setattr(link, "say_noted", lambda done: (said.append(done), word(done)))
         role_process.client(program, task, keep.parent, program.roles[0], 2, link)
@@ -102,7 +102,7 @@ def played(
 
 
 def test_the_clerk_gives_word_at_checkpoints_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    errors, said = played(tmp_path / "keep", monkeypatch, timeout=30, over=threading.Event())
+    errors, said = played(tmp_path / "keep", monkeypatch, timeout=300, over=threading.Event())
     assert errors == [None] * 3
     assert said == [each for done in range(EVERY, DAYS + 1, EVERY) for each in ("flushed", done)] + ["flushed"]
     assert reached(Posting(), tmp_path / "keep") == DAYS
@@ -113,7 +113,7 @@ def test_a_clerk_that_freezes_is_named_and_all_have_kept_a_decision_that_it_note
 ) -> None:
     """Parties only send to it: they would go on to the end, and drop what they kept before."""
     over, keep = threading.Event(), tmp_path / "keep"
-    monkeypatch.setattr(Posting, "before", staticmethod(lambda day: day != 12 or over.wait(30)))
+    monkeypatch.setattr(Posting, "before", staticmethod(lambda day: day != 12 or over.wait(300)))
     errors, _ = played(keep, monkeypatch, timeout=3.0, over=over)
     assert all(isinstance(error, PeerLost) and error.peer == 2 for error in errors[:2]), errors
     assert all(numbers(home) == {5, 10} for home in homes(Posting(), keep))
@@ -129,6 +129,6 @@ def test_a_source_s_word_goes_to_the_peers(tmp_path: Path, monkeypatch: pytest.M
             self.waiting = lambda _: None
             sources.append(self)
 
-    errors, _ = played(tmp_path / "keep", monkeypatch, timeout=30, over=threading.Event(), source=Beside)
+    errors, _ = played(tmp_path / "keep", monkeypatch, timeout=300, over=threading.Event(), source=Beside)
     assert errors == [None] * 3
     assert {getattr(source.waiting, "__func__", None) for source in sources} == {Tcp.say_waiting}

@@ -9,6 +9,7 @@ from protocols.run.parser import Parser, whole
 
 def parser() -> Parser:
     found = Parser(prog="masked")
+    found.add_argument("--version", action="version", version="1")
     run = found.add_subparsers(metavar="PROGRAM", required=True).add_parser("ppcb")
     run.add_argument("--steps", type=int, default=5)
     run.add_argument("--data", choices=["digits", "mnist"])
@@ -25,7 +26,12 @@ def parser() -> Parser:
         ("ppcb --data digts", "argument --data: invalid choice: 'digts': did you mean digits?"),
         ("ppcb --data x", "invalid choice: 'x' (choose from"),
         ("pcb", "masked: argument PROGRAM: invalid choice: 'pcb': did you mean ppcb?"),
-        ("ppcb --steps 1.5", "argument --steps: invalid int value: '1.5'"),
+        (
+            "ppcb --steps 1.5",
+            "--steps: invalid int value: '1.5': a whole number, such as 500 or 1e3, is wanted",
+        ),
+        ("--verson", "masked: there is no --verson: did you mean --version?"),
+        ("--zzz=3", "masked: there is no --zzz ("),
         ("", "masked: the following arguments are required: PROGRAM"),
     ],
 )

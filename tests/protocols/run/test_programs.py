@@ -23,7 +23,7 @@ NUMBERS = np.arange(10).reshape(5, 2)
 @pytest.mark.parametrize("parties", [2, 3])
 def test_a_program_that_draws_nothing_needs_no_dealer(parties: int) -> None:
     program = Adding(parties, SITES, 5, False, NUMBERS)
-    assert simulate(program, seed=1) == launch(program, Processes(timeout=20.0)) == 45
+    assert simulate(program, seed=1) == launch(program, Processes(timeout=100.0)) == 45
 
 
 def test_material_for_nothing_is_refused() -> None:
@@ -33,7 +33,7 @@ def test_material_for_nothing_is_refused() -> None:
 
 def test_what_follows_the_last_decision_draws_nothing() -> None:
     with pytest.raises(ConfigError, match="what follows the last one draws nothing"):
-        launch(Adding(2, SITES, 2, True, NUMBERS[:2]), Processes(timeout=20.0))
+        launch(Adding(2, SITES, 2, True, NUMBERS[:2]), Processes(timeout=100.0))
 
 
 @pytest.mark.parametrize("sites", [["site/A"], ["site A", "site-A"], ["party 0"], ["..", "a\nb"]], ids=repr)

@@ -6,6 +6,7 @@ import json
 import re
 import urllib.error
 import urllib.request
+from dataclasses import replace
 
 import pytest
 
@@ -21,7 +22,8 @@ def status() -> Status:
     ticks = iter(range(1000))
     return Status(
         "party 0", "trial", "ppcb", 50, cost=lambda: Cost(24, 7, 900, 128, 3, 1.5),
-        labels=lambda: {"learn": Cost(seconds=0.5)}, stock=lambda: 720, clock=lambda: float(next(ticks)),
+        labels=lambda: {"learn": Cost(rounds=3, sent_bytes=50, seconds=0.5)}, stock=lambda: 720,
+        clock=lambda: float(next(ticks)),
     )  # fmt: skip
 
 
@@ -42,7 +44,9 @@ def test_counts_the_pace_and_how_long_the_material_lasts() -> None:
     found = rows(watched.metrics()[2])
     assert found['masked_up{state="running"}'] == 1 and found["masked_decisions_total{}"] == 3
     assert found["masked_rounds_total{}"] == 24 and found["masked_sent_bytes_total{}"] == 900
-    assert found['masked_seconds_total{label="rounds"}'] == 1.5 and found['masked_seconds_total{label="learn"}'] == 0.5
+    assert found["masked_seconds_total{}"] == 1.5 and found['masked_label_seconds_total{label="learn"}'] == 0.5
+    assert found['masked_label_rounds_total{label="learn"}'] == 3
+    assert found['masked_label_sent_bytes_total{label="learn"}'] == 50
     assert found["masked_material_steps{}"] == 720 and found["masked_material_hours{}"] == pytest.approx(
         720 * 0.5 / 3600
     )
@@ -60,6 +64,41 @@ def test_an_error_is_told_without_its_value() -> None:
     assert r'words="party 1 \"left\" \\"' in watched.metrics()[2]
 
 
+def test_who_waits_for_another_says_so_until_a_decision_is_made() -> None:
+    watched = status()
+    watched.made(1)
+    watched.waits(PeerLost("party 1 is lost in round 7", peer=1))
+    code, _, text = watched.health()
+    assert code == 200 and json.loads(text)["state"] == "waiting"
+    assert json.loads(text)["last_error"] == "party 1 is lost in round 7"
+    assert rows(watched.metrics()[2])['masked_up{state="waiting"}'] == 1
+    watched.made(2)
+    found = rows(watched.metrics()[2])
+    assert found['masked_up{state="running"}'] == 1 and found["masked_lost_total{}"] == 1
+    assert 'words="party 1 is lost in round 7"' in watched.metrics()[2], "the last error stays to be read"
+
+
+def test_prometheus_own_parser_reads_what_was_meant() -> None:
+    """Names, kinds, words and values, whatever is in a label."""
+    parser = pytest.importorskip("prometheus_client.parser", reason="the extra 'test' is not installed")
+    named = 'a "session" \\ of\nthree, {é}'
+    watched = replace(status(), session=named, kind="PeerLost", error='party 1 "left"\n\\')
+    families = {family.name: family for family in parser.text_string_to_metric_families(watched.metrics()[2])}
+    assert {family.type for family in families.values()} == {"counter", "gauge"}
+    assert all(family.documentation for family in families.values())
+    assert all(
+        (sample.name == f"{family.name}_total") == (family.type == "counter")
+        for family in families.values()
+        for sample in family.samples
+    )
+    own = {"role": "party 0", "session": named, "program": "ppcb"}
+    assert all(own.items() <= sample.labels.items() for family in families.values() for sample in family.samples)
+    (bytes_sent,) = families["masked_sent_bytes"].samples
+    assert bytes_sent.value == 900 and bytes_sent.labels == own
+    (error,) = families["masked_last_error_info"].samples
+    assert (error.labels["kind"], error.labels["words"]) == ("PeerLost", 'party 1 "left"\n\\')
+
+
 def test_pages_are_of_this_machine_alone() -> None:
     watched = status()
     with serving(("127.0.0.1", 0), watched.pages()) as (host, port):
@@ -67,10 +106,10 @@ def test_pages_are_of_this_machine_alone() -> None:
             ("/healthz", "application/json"),
             ("/metrics?x", "text/plain; version=0.0.4; charset=utf-8"),
         ):
-            with urllib.request.urlopen(f"http://{host}:{port}{path}", timeout=20) as answer:
+            with urllib.request.urlopen(f"http://{host}:{port}{path}", timeout=300) as answer:
                 assert answer.status == 200 and answer.headers["Content-Type"] == kind and answer.read()
         with pytest.raises(urllib.error.HTTPError, match="404"):
-            urllib.request.urlopen(f"http://{host}:{port}/etc", timeout=20)
+            urllib.request.urlopen(f"http://{host}:{port}/etc", timeout=300)
         with pytest.raises(ConfigError, match="cannot listen on"), serving((host, port), {}):
             pass
     for other in ("0.0.0.0", "10.0.0.1", "example.org"):

@@ -13,7 +13,7 @@ from mpc import ConfigError, PeerLost
 from protocols.run.stopping import Stop, ask_to_stop, stopped_at
 from tests.parties.threads import side_by_side
 
-LIMIT = 20.0
+LIMIT = 300.0
 
 
 class Owners:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import io
 import json
 import os
 import pty
@@ -14,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from protocols.run.terminal import fit, spoken
+from protocols.run.terminal import fit, spoken, write_line
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -28,6 +29,24 @@ ROOT = Path(__file__).resolve().parents[3]
 )  # fmt: skip
 def test_times_are_as_people_say_them(seconds: float, said: str) -> None:
     assert spoken(seconds) == said
+
+
+def test_a_line_and_its_end_are_one_write() -> None:
+    """Several roles say their lines to one pipe, unbuffered: none stands in the middle of another's."""
+
+    class Pipe(io.RawIOBase):
+        def __init__(self) -> None:
+            self.taken = list[bytes]()
+
+        def writable(self) -> bool:
+            return True
+
+        def write(self, data: object) -> int:
+            self.taken.append(bytes(data))  # type: ignore[call-overload]
+            return len(self.taken[-1])
+
+    write_line("error: no", io.TextIOWrapper(pipe := Pipe(), write_through=True))  # type: ignore[type-var]
+    assert [taken for taken in pipe.taken if taken] == [b"error: no\n"]
 
 
 def test_lines_go_on_below_and_no_word_is_broken() -> None:

@@ -29,14 +29,15 @@ def bandit(parties: int, seed: int = 5) -> Bandit:
 
 
 def session(
-    folder: Path, parties: int = 2, *, seed: int = 5, named: bool = False, dealer: bool = False, **changed: Any
+    folder: Path, parties: int = 2, *, seed: int = 5, named: bool = False, dealer: bool = False, every: int = 5,
+    **changed: Any,
 ) -> Machines:  # fmt: skip
     """Owners with their features; named: rows have ids."""
     blocks = split(bandit(parties, seed).world.contexts, parties)
     data = {party_name(party): block.reshape(STEPS, -1) for party, block in blocks.items()}
     options = {"steps": STEPS, "arms": ARMS, "dim": DIM, "eps": 0.2, **changed}
     ids = {role: [f"patient-{4711 + at}" for at in range(STEPS)] for role in data if named}
-    return Machines(folder, PPCB(), options, parties, data=data, ids=ids, dealer=dealer)
+    return Machines(folder, PPCB(), options, parties, data=data, ids=ids, dealer=dealer, every=every)
 
 
 def paying(parties: int, seed: int = 5) -> World:

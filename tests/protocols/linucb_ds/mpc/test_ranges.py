@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,12 @@ from hypothesis import strategies as st
 from bandits.coins import Noise
 from bandits.fixed_point import Scales
 from bandits.linear_problem import LinearProblem
+from bandits.oful import Confidence
+from bandits.spectral import SpectralConfidence
 from mpc import ConfigError, RangeError
 from mpc.errors import MaskedError
 from protocols.linucb_ds.mpc.clients import owner
-from protocols.linucb_ds.mpc.settings import Settings
+from protocols.linucb_ds.mpc.settings import Settings, _gamma_with_room, prior_norm
 
 from .runs import clear, followed, normal, of, spectral, state_of
 
@@ -101,3 +104,26 @@ def test_a_long_run_of_one_arm_keeps_its_digits() -> None:
     run = followed(of([[1.0], [-0.999]], [1.0]), 400)
     assert run.error < run.run.settings.ranges.precision < 1e-3
     assert clear(state_of(run).roots).max() > 19
+
+
+@pytest.mark.parametrize("least", [1.5, 3.0, 5.0, 9.0])
+def test_the_gamma_that_is_named_is_the_first_doubled_one_that_holds(least: float) -> None:
+    """Of 2, 4, 8, ... times the given one."""
+
+    def made(exploration: Any) -> None:
+        if exploration.gamma < 0.25 * least:
+            raise RangeError("too small")
+
+    named = _gamma_with_room(Confidence(gamma=0.25), made)
+    assert named == 0.25 * 2.0 ** math.ceil(math.log2(least))
+
+
+@pytest.mark.parametrize(
+    ("exploration", "exact"),
+    [
+        (Confidence(gamma=4.0, theta_norm=3.0), 6.0),
+        (SpectralConfidence((0.0, 1.0), gamma=4.0, theta_norm=3.0, smoothness=8.0), 10.0),
+    ],
+)
+def test_the_bound_of_the_prior_is_close_above_it(exploration: Any, exact: float) -> None:
+    assert exact < prior_norm(exploration, 2) < 1.01 * exact

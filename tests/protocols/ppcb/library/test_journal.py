@@ -175,6 +175,23 @@ def test_without_the_journal_of_its_save_a_bandit_is_not_loaded(lost: str, tmp_p
     assert counts(load(tmp_path)) == [12]
 
 
+@pytest.mark.parametrize("lost", ["removed", "emptied"])
+def test_nor_is_one_that_had_told_nothing_when_it_was_saved(lost: str, tmp_path: Path) -> None:
+    """Counts of zero are no less than those of such a save, so that there is a journal must be seen."""
+    bandit = made()
+    bandit.save(tmp_path)
+    assert counts(load(tmp_path)) == [], "it told nothing yet, and its journal says so"
+    bandit.predict(X[:5])
+    now = journal(tmp_path).read_bytes()
+    journal(tmp_path).unlink()
+    if lost == "emptied":
+        journal(tmp_path).touch()
+    with pytest.raises(ConfigError, match=r"journal below .* is gone, .* would be forgotten: put back that of this"):
+        load(tmp_path)
+    journal(tmp_path).write_bytes(now)
+    assert load(tmp_path).predict(X[5]).decision_id == 5
+
+
 def test_of_two_that_go_on_with_one_save_the_second_is_refused(tmp_path: Path) -> None:
     made().save(tmp_path)
     first, second = load(tmp_path), load(tmp_path)

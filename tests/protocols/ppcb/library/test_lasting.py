@@ -43,7 +43,15 @@ def try_cures(error: BaseException, kind: dict[str, Any], *, least: int) -> None
 
 
 @pytest.mark.parametrize(
-    "kind", [{"bound": 100.0}, {"bound": 1e9}, {"ridge": 1e-9}, {"ridge": 1e9}, {"alpha": 1e30, "policy": "linucb"}]
+    "kind",
+    [
+        {"bound": 100.0},
+        {"bound": 1e9},
+        {"ridge": 1e-9},
+        {"ridge": 1e9},
+        {"ridge": 1e-30},
+        {"alpha": 1e30, "policy": "linucb"},
+    ],
 )
 def test_what_leaves_no_room_is_refused_with_what_does(kind: dict[str, Any]) -> None:
     with pytest.raises(RangeError, match="leave a word no room: make the bandit with") as refused:
@@ -133,11 +141,14 @@ def test_where_bits_do_not_last_the_state_is_refreshed(tmp_path: Path) -> None:
     assert held.unrefreshed == 0 and np.abs(regressions(bandit) - expected).max() < 1e-6
 
 
-def test_a_plan_of_a_refreshing_bandit_lasts_from_one_refresh_to_the_next() -> None:
-    bandit = made(bound=10.0, steps=5000)
+@pytest.mark.parametrize(("contexts", "bound", "steps"), [(1, 10.0, 5000), (2, 4.0, 20_000)])
+def test_a_plan_of_a_refreshing_bandit_lasts_from_one_refresh_to_the_next(
+    contexts: int, bound: float, steps: int
+) -> None:
+    bandit = made(bound=bound, steps=steps)
     dealer, drawn = bandit._hosting.dealer, []
     make = dealer.make
     dealer.make = lambda item: drawn.append(item) or make(item)
-    for _ in range(bandit.settings.refresh):
-        bandit.learn(decision_id=bandit.predict(np.ones(8)).decision_id, reward=1.0)
-    assert bandit._service.held.unrefreshed == 0 and bandit.plan(1).items == tuple(drawn)
+    for _ in range(bandit.settings.refresh // contexts):
+        bandit.learn(decision_id=bandit.predict(np.ones((contexts, 8))).decision_id, reward=np.ones(contexts))
+    assert bandit._service.held.unrefreshed == 0 and bandit.plan(contexts).items == tuple(drawn)

@@ -51,6 +51,7 @@ def test_names_come_and_go() -> None:
         (lambda: bandit.learn(X[0], [[7]], 1.0), r"there is no arm \[7\]"),
         (lambda: made().add_arm("new"), "this bandit's arms have numbers: leave 'new' out"),
         (lambda: named(arms=["a", "a"]), "two arms are called 'a'"),
+        (lambda: named(arms=["a", float("nan")]), "arms have hashable names, not nan"),
         (lambda: named(arms="ab"), "arms are a list of names, not 'ab'"),
         (lambda: named(n_arms=3), "n_arms is 3 and 4 arms have names"),
         (lambda: PrivateContextualBandit(dim=3), "say how many: n_arms=, or their names as arms="),
@@ -107,6 +108,53 @@ def test_columns_of_a_frame_are_matched_by_name() -> None:
     assert fresh.features is None, "a frame that was refused says nothing"
 
 
+def test_columns_without_names_of_their_own_are_not_reordered_either() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame, bandit = pandas.DataFrame(X[:4]), made()
+    counted = list(range(8))
+    assert bandit.predict(frame).arm.shape == (4,) and bandit.features is None, "numbers from 0 are no names"
+    for given in (frame[counted[::-1]], frame[counted[::-1]].iloc[0]):
+        with pytest.raises(RangeError, match=r"has 7, 6, .* in another order: .*give frame\[\[0, 1, 2"):
+            bandit.predict(given)
+    named = made(dim=None, features=counted)
+    assert named.predict(frame).arm.shape == (4,)
+    with pytest.raises(RangeError, match="in another order"):
+        named.predict(frame[counted[::-1]])
+    with pytest.raises(RangeError, match="lacks 0 and also has 8"):
+        named.predict(frame.rename(columns={0: 8}))
+    doctors = pandas.MultiIndex.from_product([["clinic", "lab"], counted[:4]])
+    tuples = pandas.DataFrame(X[:4], columns=doctors)
+    bandit.predict(tuples)
+    assert bandit.features == tuple(doctors)
+    with pytest.raises(RangeError, match="in another order"):
+        bandit.predict(tuples[list(doctors)[::-1]])
+    twice = pandas.DataFrame(X[:4], columns=list(COLUMNS))[["x0", *COLUMNS]]
+    with pytest.raises(RangeError, match="the frame has two columns x0: "):
+        made(dim=None, features=COLUMNS).predict(twice)
+    assert made().predict(frame.iloc[1]).arm == made().predict(X[1]).arm
+
+
+def test_rows_that_are_labelled_otherwise_are_not_learned_from() -> None:
+    pandas = pytest.importorskip("pandas")
+    labels = [7, 5, 3, 1]
+    contexts, rewards = pandas.DataFrame(X[:4], index=labels), pandas.Series([1.0, 0.0, 1.0, 0.0], index=labels)
+    bandit, plain = made(), made()
+    with pytest.raises(ConfigError, match="rewards and contexts have the same rows in another order"):
+        bandit.partial_fit([0, 1, 0, 1], rewards.sort_index(), contexts)
+    bandit.partial_fit([0, 1, 0, 1], rewards, contexts)
+    bandit.partial_fit([0, 1, 0, 1], rewards.reset_index(drop=True), contexts)
+    for _ in range(2):
+        plain.partial_fit([0, 1, 0, 1], [1, 0, 1, 0], X[:4])
+    assert np.abs(regressions(bandit) - regressions(plain)).max() < CLOSE
+
+
+def test_as_many_parties_as_have_features() -> None:
+    for owners in ([5, 3], [2, 2, 2, 2], None):
+        assert PrivateContextualBandit(2, 8, owners=owners).parties == len(owners or "abc")
+    with pytest.raises(ConfigError, match="parties is 3 and owners has a number for 2: leave parties out"):
+        PrivateContextualBandit(2, 8, parties=3, owners=[5, 3])
+
+
 def test_rewards_and_actions_come_as_series() -> None:
     pandas = pytest.importorskip("pandas")
     log = pandas.DataFrame(X[:8], columns=list(COLUMNS)).assign(arm=["aspirin", 7] * 4, paid=[1, 0] * 4)
@@ -123,6 +171,9 @@ def test_tensors_with_a_gradient_are_numbers() -> None:
     assert bandit.predict(rows).arm.tolist() == plain.predict(X[:5]).arm.tolist()
     bandit.partial_fit(torch.tensor([0, 1, 2, 3, 0]), torch.ones(5, requires_grad=True), rows * 1.0)
     assert bandit.learned == 5
+    for strange in (rows.to(torch.bfloat16), rows.detach().to_sparse()):
+        with pytest.raises(RangeError, match=r"not a Tensor of torch\..*: give x\.to_dense\(\)\.float\(\)"):
+            bandit.predict(strange)
 
 
 def test_fit_learns_anew() -> None:

@@ -159,7 +159,7 @@ def test_dealt_material_follows_the_plan_of_a_cycle(tmp_path: Path) -> None:
     blocks, heard = split(X, 2), []
 
     def party(node: int) -> Any:
-        transport = Tcp.join(node, addresses, keys=KEYS[node], clients=2, listener=listeners[node], timeout=20.0)
+        transport = Tcp.join(node, addresses, keys=KEYS[node], clients=2, listener=listeners[node], timeout=300.0)
         with Session(transport, StoreSource(Store(tmp_path / f"party-{node}")), roles=("puller", "payer")) as session:
             bandit = PrivateContextualBandit.over(session, **ENDS)
             for cycle in range(2):
@@ -170,7 +170,7 @@ def test_dealt_material_follows_the_plan_of_a_cycle(tmp_path: Path) -> None:
             return bandit
 
     def client(node: int, program: Any) -> Any:
-        return serve(TcpClient.join(node, addresses, keys=KEYS[node], timeout=20.0), program)
+        return serve(TcpClient.join(node, addresses, keys=KEYS[node], timeout=300.0), program)
 
     calls = [lambda node=node: party(node) for node in range(2)]
     calls += [
@@ -260,6 +260,23 @@ def test_the_greatest_count_of_any_party_holds(tmp_path: Path) -> None:
     (tmp_path / "0" / "party-0" / "journal").unlink()
     _, numbers, counts = lived(tmp_path, 1)
     assert numbers == [[7, 8]] * 2 and counts == [11] * 2
+
+
+def test_where_no_party_has_its_journal_all_refuse(tmp_path: Path) -> None:
+    """Saves of counts of zero say nothing of what was told behind them."""
+
+    def saved(session: Session) -> None:
+        PrivateContextualBandit.over(session, **ENDS).save(tmp_path / str(session.hosted[0]))
+
+    def refused(session: Session) -> str:
+        with pytest.raises(ConfigError, match=r"journal below .* is gone") as found:
+            PrivateContextualBandit.load(tmp_path / str(session.hosted[0]), session=session)
+        return str(found.value)
+
+    values(over_tcp(2, saved))
+    for me in (0, 1):
+        (tmp_path / str(me) / f"party-{me}" / "journal").unlink()
+    assert len(set(values(over_tcp(2, refused)))) == 2, "each names its own folder"
 
 
 def test_a_log_is_not_replayed_on_an_end() -> None:

@@ -51,6 +51,57 @@ def test_on_shares_as_in_the_clear(owners: tuple[int, ...], more: dict[str, obje
     ]  # fmt: skip
 
 
+def test_a_difference_is_told_in_the_units_of_the_log() -> None:
+    given = log(200)
+    dear = replace(given, log=replace(given.log, rewards=1e6 * given.log.rewards))
+    one, other = evaluate_log(given, owners=(2, 2)), evaluate_log(dear, owners=(2, 2))
+    assert one.difference is not None and other.difference == pytest.approx(1e6 * one.difference)
+    own, twin = (
+        {each.estimator: each.estimate for each in other.findings if each.policy == of} for of in (PRIVATE, TWIN)
+    )
+    apart = [abs(own[name].value - twin[name].value) for name in own]
+    assert 0 < max(apart) <= other.difference * (1 + 1e-9) and one.left_out == other.left_out == ()
+
+
+def test_digits_that_do_not_resolve_an_estimate_are_named() -> None:
+    """A single reward of 1e5 among the rows that are learned from is the unit of what is told."""
+    given = log(200)
+    rewards = given.log.rewards.copy()
+    rewards[3] = 1e5
+    spike = evaluate_log(replace(given, log=replace(given.log, rewards=rewards)), owners=(2, 2))
+    doubts = {each.estimator: each.doubts for each in spike.findings if each.policy == PRIVATE}
+    for name in ("ips", "snips"):
+        assert "told in steps of 1.53: too coarse for this estimate" in doubts[name]
+    values = {each.policy: each.estimate.value for each in spike.findings if each.estimator == "ips"}
+    assert spike.difference is not None
+    assert abs(values[PRIVATE] - values[TWIN]) <= spike.difference and spike.difference > 0.1
+    for usual in (given, replace(given, log=replace(given.log, rewards=np.zeros(200)))):
+        found = evaluate_log(usual, owners=(2, 2)).findings
+        assert not any("in steps of" in doubt for each in found for doubt in each.doubts)
+
+
+def test_a_ratio_that_is_missing_says_why_and_is_left_out_of_the_difference() -> None:
+    given = log(200)
+    wrong = evaluate_log(replace(given, log=replace(given.log, propensities=np.full(200, 0.06))), owners=(2, 2))
+    found = {each.estimator: each for each in wrong.findings if each.policy == PRIVATE}
+    assert np.isnan(found["snips"].estimate.value) and wrong.left_out == ("snips",)
+    (why,) = [doubt for doubt in found["snips"].doubts if "1/4 to 4" in doubt]
+    assert why == "weights do not average 1/4 to 4: on shares there is no ratio"
+    assert not any("errors of 0" in doubt for doubt in found["snips"].doubts)
+    assert not any("1/4 to 4" in doubt for name in ("ips", "dr") for doubt in found[name].doubts)
+    assert wrong.difference is not None and np.isfinite(wrong.difference)
+
+
+def test_a_column_that_few_rows_would_scale_away_is_named() -> None:
+    given = log(200)
+    contexts = given.log.contexts.copy()
+    contexts[[3], 1], contexts[150:, 2] = 1e9, 1e9  # rows that are judged scale nothing
+    odd = evaluate_log(replace(given, log=replace(given.log, contexts=contexts)), owners=(2, 2), shares=False)
+    (note,) = odd.named.notes
+    assert "column 't', to its owner" in note and "in 1 of the first 100 rows" in note and "1e" not in note
+    assert evaluate_log(given, owners=(2, 2), shares=False).named.notes == ()
+
+
 def test_propensities_of_another_logger_are_no_bit() -> None:
     bandit = PrivateContextualBandit(ARMS, 4, parties=2, owners=[2, 2], steps=10, seed=1)
     for given, eps in ((log(30), EPS), (log(30, greedy=True), EPS / 2)):

@@ -57,7 +57,7 @@ def test_a_partys_end_without_features(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "kind", "words"),
     [
-        ({"owners": [8]}, ArgumentError, "owners of shape"),
+        ({"owners": [8]}, ArgumentError, "parties is 2 and owners has a number for 1"),
         ({"owners": [4.0, 4.0]}, ArgumentError, "owners are whole numbers"),
         ({"owners": [4, 5]}, RangeError, "which add up to 8"),
         ({"reward_range": 1.0}, ArgumentError, "reward_range is a pair of numbers, not 1.0"),

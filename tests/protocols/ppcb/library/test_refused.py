@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from mpc.errors import ConfigError, MaskedError, RangeError
+from mpc.errors import ConfigError, MaskedError, RangeError, told_to_peers
 from protocols.ppcb import Prediction, PrivateContextualBandit
 
 from .runs import X, made, pay, regressions
@@ -73,6 +74,38 @@ def test_a_mistake_is_named_with_its_cure_and_changes_nothing(mistake: str) -> N
     assert isinstance(refused.value, ValueError) or mistake in ("no load", "not a folder"), "that of an argument is one"
     assert (regressions(bandit) == before).all() and bandit.unpaid == (1,) and list(bandit.ledger) == rows
     bandit.learn(decision_id=1, reward=1.0)
+
+
+SECRET = "blood pressure 171"
+ASTRAY: dict[str, Callable[[PrivateContextualBandit], Any]] = {
+    "flag": lambda b: b.predict(X[0], reveal_propensity=SECRET),
+    "whole number": lambda b: b.plan(SECRET),
+    "arm": lambda b: b.remove_arm(SECRET),
+    "folder": lambda b: b.save([SECRET]),
+    "number": lambda _: made(eps=SECRET),
+    "range": lambda _: made(reward_range=[[SECRET]] * 3),
+    "parties": lambda _: made(parties=SECRET, owners=[4, 4]),
+    "names": lambda _: made(n_arms=None, arms=SECRET),
+    "unhashable name": lambda _: made(n_arms=None, arms=[[SECRET], "b"]),
+    "the same name": lambda _: made(n_arms=None, arms=[SECRET, SECRET]),
+    "count of names": lambda _: made(n_arms=SECRET, arms=["a", "b"]),
+    "new name": lambda b: b.add_arm(SECRET),
+    "new unhashable name": lambda _: made(n_arms=None, arms=["a", "b"]).add_arm([SECRET]),
+    "old name": lambda _: made(n_arms=None, arms=["a", SECRET]).add_arm(SECRET),
+    "name to be saved": lambda _: made(n_arms=None, arms=["a", frozenset([SECRET])]).save("nowhere"),
+}
+
+
+@pytest.mark.parametrize("given", ASTRAY)
+def test_what_a_call_was_given_is_said_to_its_caller_alone(
+    given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A context may be given in the place of anything; peers hear an error's text."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError) as refused:
+        ASTRAY[given](made())
+    assert SECRET in str(refused.value)
+    assert SECRET not in told_to_peers(refused.value).text and "..." in told_to_peers(refused.value).text
 
 
 @pytest.mark.parametrize(

@@ -204,3 +204,11 @@ def test_another_bandits_folder_is_not_written_over(tmp_path: Path) -> None:
     saved(tmp_path)
     with pytest.raises(ConfigError, match="another bandit"):
         made().save(tmp_path)
+
+
+def test_another_bandit_that_did_more_is_another_all_the_same(tmp_path: Path) -> None:
+    saved(tmp_path / "first")
+    other = saved(tmp_path / "second")
+    other.predict(X[0])
+    with pytest.raises(ConfigError, match="another bandit"):
+        other.save(tmp_path / "first")

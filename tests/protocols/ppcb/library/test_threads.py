@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from mpc.session import Session
+from mpc.turns import Turn
 from protocols.ppcb import PrivateContextualBandit, Say, payer_client, puller_client
 from protocols.ppcb.player import split
-from protocols.run.turns import Turn
 from tests.parties.threads import over_tcp, side_by_side, values
 
 from .runs import CLOSE, OUTCOMES, X, made, pay, regressions, taught

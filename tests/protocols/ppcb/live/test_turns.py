@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from mpc.errors import ConfigError
 from mpc.net.requests import Answer, Refused, Request
 from mpc.session import Session
 from offline import InProcessDealer
+from protocols.ppcb.live import feeds
 from protocols.ppcb.live.feeds import Feed, OwnerFeed, PayerFeed, PullerFeed
 from protocols.ppcb.live.program import Live, Turns
 from protocols.ppcb.program import PAYER, PULLER
@@ -29,8 +31,8 @@ WIDTHS = (2, 1, 1)
 class Owners(Feed):
     """All owners' parts."""
 
-    def __init__(self, widths: Sequence[int]) -> None:
-        self.each = [OwnerFeed(owner, width, 1.0) for owner, width in enumerate(widths)]
+    def __init__(self, widths: Sequence[int], bound: float) -> None:
+        self.each = [OwnerFeed(owner, width, bound) for owner, width in enumerate(widths)]
 
     def rows(self, party: int, digests: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
         return self.each[party].rows(party, digests)
@@ -48,9 +50,12 @@ def settings_of(parties: int, **more: Any) -> Settings:
 class Played:
     """A service whose roles are all here.  folder: of the puller's and the payer's feeds."""
 
-    def __init__(self, folder: Path, parties: int = 3, kept: Any = None, done: int = 0) -> None:
-        self.program = Live(settings_of(parties), parties, 10_000)
-        self.owners = Owners(WIDTHS[:parties])
+    def __init__(
+        self, folder: Path, parties: int = 3, kept: Any = None, done: int = 0, *, program: Live | None = None,
+        widths: Sequence[int] = WIDTHS,
+    ) -> None:  # fmt: skip
+        self.program = program or Live(settings_of(parties), parties, 10_000)
+        self.owners = Owners(widths[:parties], self.program.settings.bound)
         self.puller = PullerFeed(folder / "puller", most=4, beat=0.0)
         self.payer = PayerFeed(folder / "payer")
         desk = MemoryDesk(World(), start=done)
@@ -169,8 +174,11 @@ def test_a_turn_that_was_lost_is_asked_for_again_under_new_numbers(tmp_path: Pat
     assert not lost.done()
     again.play(2)
     assert lost.result(0)["decision_id"] > first.result(0)["decision_id"] + 1
-    assert again.payer.learned == 2, "once in the turn that was lost, and once in the one that counts"
-    assert again.payer.waiting == 0
+    assert (again.payer.learned, again.payer.passed_over, again.payer.waiting) == (1, 0, 0), (
+        "once, in the turn that counts"
+    )
+    arms = {entry.why: entry.count for entry in again.session.ledger if entry.what == "arm"}
+    assert sorted(arms.values()) == [1, 1] and any("that were lost" in why for why in arms), "the lost turn's as well"
 
 
 def test_what_a_puller_and_a_payer_keep_outlasts_them(tmp_path: Path) -> None:
@@ -194,9 +202,57 @@ def test_numbers_that_somebody_changed_are_not_gone_on_with(tmp_path: Path) -> N
     played.ask("a")
     played.play(2)
     kept = tmp_path / "puller" / "numbers"
-    kept.write_bytes(kept.read_bytes().replace(b"1000", b"0000"))
+    kept.write_bytes(kept.read_bytes().replace(b"100", b"000"))
     with pytest.raises(ConfigError, match="no number is to be given twice"):
         PullerFeed(tmp_path / "puller", most=4, beat=0.0)
+
+
+def test_rewards_beyond_the_steps_wait_for_more_of_them(tmp_path: Path) -> None:
+    played = Played(tmp_path)
+    played.turns._settings = replace(played.turns._settings, steps=1)
+    played.owners.put("a", "b")
+    played.ask("a", "b")
+    played.play(2)
+    played.pay((0, 1.0), (1, 0.5), (77, 1.0))
+    played.play(2)
+    assert (played.payer.learned, played.payer.passed_over, played.payer.waiting) == (1, 1, 1)
+    with pytest.raises(Refused, match="give all roles more 'steps'"):
+        played.pay((1, 1.0))
+    kept, done = {name: array.copy() for name, array in played.turns.state().items()}, played.turns.done
+    again = Played(tmp_path, kept=kept, done=done)
+    again.play(2)
+    assert (again.payer.learned, again.payer.waiting) == (1, 0)
+    assert again.program.kept_for() == Live(replace(again.program.settings, steps=7), 3, 9).kept_for()
+    assert again.program.kept_for() != Live(replace(again.program.settings, state_bits=28), 3, 9).kept_for()
+
+
+def test_a_puller_that_lost_its_numbers_gives_none_again(tmp_path: Path) -> None:
+    played = Played(tmp_path)
+    played.owners.put("a", "b")
+    played.ask("a")
+    played.play(2)
+    kept, done = {name: array.copy() for name, array in played.turns.state().items()}, played.turns.done
+    again = Played(tmp_path / "elsewhere", kept=kept, done=done)
+    again.owners.put("b")
+    again.ask("b")
+    with pytest.raises(ConfigError, match="given before: its owner puts back the folder 'serve'"):
+        again.play(1)
+
+
+def test_logs_begin_anew_with_what_still_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feeds, "_LOG", 0)
+    played = Played(tmp_path)
+    played.owners.put("a", "b")
+    told = played.ask("a", key="k")
+    played.play(2)
+    played.pay((0, 1.0))
+    played.ask("b", key="l")
+    played.play(2)
+    logs = [tmp_path / "puller" / "answers", tmp_path / "payer" / "rewards"]
+    sizes = [log.stat().st_size for log in logs]
+    again = Played(tmp_path)
+    assert again.ask("a", key="k").result(0) == told.result(0) and again.payer.waiting == 0
+    assert [log.stat().st_size for log in logs] == sizes, "a line each"
 
 
 def test_on_a_full_disk_nothing_is_said_to_be_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,7 @@ class Held:
 
         def waiting(bandit: DurableBandit, rows: Any) -> Any:
             self.there.set()
-            assert self.go.wait(60.0)
+            assert self.go.wait(300)
             return decide(bandit, rows)
 
         monkeypatch.setattr(DurableBandit, "decide", waiting)
@@ -35,11 +35,11 @@ def begun(made: Asked, monkeypatch: pytest.MonkeyPatch) -> Held:
     made.send("first")
     held = Held(monkeypatch)
     made.later("puller", "/predict", {"id": "first"})
-    assert held.there.wait(60.0)
+    assert held.there.wait(300)
     return held
 
 
-def test_what_waits_is_one_batch_and_one_that_is_refused_hurts_no_other(
+def test_what_waits_is_taken_together_and_one_that_is_refused_hurts_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with asked(tmp_path) as made:
@@ -55,8 +55,22 @@ def test_what_waits_is_one_batch_and_one_that_is_refused_hurts_no_other(
         held.go.set()
         ends = [_end(ask) for ask in asks]
         assert ends[:5] == [{"learned": 1}, {"learned": 1}, 409, 404, {"learned": 1}] and len(ends[5]["decisions"]) == 2
-        assert made.service.measures.total("batches") == before + 2, "the one that was held, and all that waited"
+        assert made.service.measures.total("batches") == before + 3, "the one that was held, all rewards, all decisions"
         assert made.service.found.bandit.learned == 2 and paid[2]["decision_id"] in made.service.found.held.open
+
+
+def test_while_many_rewards_wait_nobody_waits_long_for_an_arm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with asked(tmp_path) as made:
+        together = made.service.found.learn_batch
+        paid = made.decide(*(f"early {at}" for at in range(3 * together)))
+        held = begun(made, monkeypatch)
+        made.send("late")
+        rewards = [made.later("payer", "/reward", {"decision_id": each["decision_id"], "reward": 1}) for each in paid]
+        late, learned = made.later("puller", "/predict", {"id": "late"}), list[int]()
+        late.add_done_callback(lambda _: learned.append(made.service.found.bandit.learned))
+        held.go.set()
+        assert all(_end(ask) == {"learned": 1} for ask in rewards) and _end(late)["decision_id"] == len(paid) + 1
+        assert learned == [together], "one batch of rewards went before it"
 
 
 def _end(ask: Any) -> Any:
@@ -78,6 +92,7 @@ def test_so_many_wait_and_a_batch_has_so_many(tmp_path: Path, monkeypatch: pytes
         held.go.set()
         assert [_end(ask)["decision_id"] for ask in waiting] == [1, 2, 3]
         assert made.service.measures.total("batches") == 3
+        assert made.ask("puller", "/predict", {"id": "d"})["decision_id"] == 4, "asked again as it was, its parts wait"
         assert len(made.decide(*"uvwxyz")) == 6, "one request of more is a batch of its own"
 
 
@@ -111,6 +126,23 @@ def test_after_an_error_of_ours_nothing_is_served_and_all_who_wait_hear_it(
     monkeypatch.setattr(DurableBandit, "pay", usual)
     with asked(tmp_path) as made:
         assert made.pay(told["decision_id"]) == {"learned": 1}
+
+
+def test_who_waits_behind_an_error_of_ours_hears_it_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing goes on from a half."""
+    with asked(tmp_path) as made:
+        (told,) = made.decide("a")
+        held = begun(made, monkeypatch)
+        made.send("late")
+
+        def broken(*_: Any) -> None:
+            raise ZeroDivisionError
+
+        monkeypatch.setattr(DurableBandit, "pay", broken)
+        pay = made.later("payer", "/reward", {"decision_id": told["decision_id"], "reward": 1})
+        late = made.later("puller", "/predict", {"id": "late"})
+        held.go.set()
+        assert (_end(pay), _end(late)) == (503, 503)
 
 
 def test_a_batch_learns_what_it_was_paid(tmp_path: Path) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -104,6 +106,65 @@ def test_a_log_that_was_changed_is_refused(tmp_path: Path) -> None:
         pass
 
 
+@pytest.mark.parametrize("lost", ["service/log", "service", "emptied"])
+def test_without_its_log_a_save_is_refused(lost: str, tmp_path: Path) -> None:
+    """Rewards that were answered would be forgotten."""
+    with asked(tmp_path / "one") as made:
+        (told,) = made.decide("a")
+        made.pay(told["decision_id"])
+        left = killed(tmp_path / "one", tmp_path / "two")
+    with pytest.raises(ConfigError, match=r"log is missing or empty.*: put it back, or begin in another folder"):
+        DurableBandit(without(left, lost), Wanted().make)
+
+
+def test_a_log_that_is_removed_while_it_is_written_comes_back_whole(tmp_path: Path) -> None:
+    with asked(tmp_path / "one") as made:
+        numbers = [each["decision_id"] for each in made.decide("a", "b")]
+        made.pay(numbers[0])
+        (tmp_path / "one" / "service" / "log").unlink()
+        made.pay(numbers[1])
+        left = killed(tmp_path / "one", tmp_path / "two")
+    with asked(left) as again:
+        assert again.service.found.bandit.learned == 2
+
+
+def test_a_log_that_is_emptied_while_it_is_written_ends_the_service(tmp_path: Path) -> None:
+    with asked(tmp_path) as made:
+        (told,) = made.decide("a")
+        os.truncate(tmp_path / "service" / "log", 0)
+        assert made.status("payer", "/reward", {"decision_id": told["decision_id"], "reward": 1}) == 503
+        assert "log was emptied while it was written: put it back" in made.log[0]
+
+
+def without(folder: Path, lost: str) -> Path:
+    """What an operator removed."""
+    if lost == "service":
+        shutil.rmtree(folder / lost)
+    elif lost == "emptied":
+        os.truncate(folder / "service" / "log", 0)
+    else:
+        (folder / lost).unlink()
+    return folder
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_a_log_without_its_save_is_refused(ended: bool, tmp_path: Path) -> None:
+    """Numbers of decisions would be given twice; with an older save, what was learned before its log began is lost."""
+    with asked(tmp_path / "one") as made:
+        first = killed(tmp_path / "one", tmp_path / "first")
+        made.decide("a")
+        left = killed(tmp_path / "one", tmp_path / "two")
+    left = tmp_path / "one" if ended else left
+    shutil.rmtree(left / "bandit")
+    with pytest.raises(ConfigError, match="bandit is missing, and its log is there: put it back"):
+        DurableBandit(left, WANTED.make)
+    assert not (left / "bandit").exists()
+    if ended:
+        shutil.copytree(first / "bandit", left / "bandit")
+        with pytest.raises(ConfigError, match=r"bandit is of before its log began: put that of .*log back"):
+            DurableBandit(left, WANTED.make)
+
+
 def test_where_no_room_is_left_nothing_is_answered_and_it_goes_on_when_there_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -126,9 +187,22 @@ def test_where_no_room_is_left_nothing_is_answered_and_it_goes_on_when_there_is(
         full[0] = False
         assert made.pay(first["decision_id"]) == {"learned": 1}
         assert made.ask("puller", "/predict", {"id": "c"})["decision_id"] == 2, "number 1 was noted and never told"
+        assert made.ask("puller", "/predict", {"id": "b"})["decision_id"] == 3, "its parts wait until it is decided on"
         left = killed(tmp_path / "one", tmp_path / "two")
     with asked(left) as again:
         assert again.service.found.bandit.learned == 1
+
+
+def test_where_the_journal_has_no_room_a_context_waits_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with asked(tmp_path) as made:
+        made.send("a")
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "fdatasync", full)
+            assert made.status("puller", "/predict", {"id": "a"}) == 503
+        assert made.ask("puller", "/predict", {"id": "a"})["arm"] in ("a", "b")
 
 
 def test_two_services_of_one_folder_are_refused(tmp_path: Path) -> None:
@@ -173,6 +247,27 @@ def test_a_first_start_that_was_killed_begins_again(tmp_path: Path) -> None:
     half.mkdir(parents=True)
     (half / "checkpoint-1.npz").write_bytes(b"half")
     assert DurableBandit(tmp_path, WANTED.make).bandit.learned == 0 and not half.exists()
+
+
+def test_a_first_start_begins_again_wherever_it_was_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before each flush and each move of a file."""
+    left: list[Path] = []
+
+    def leaving(real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*given: Any) -> Any:
+            left.append(killed(tmp_path / "one", tmp_path / f"left {len(left)}"))
+            return real(*given)
+
+        return call
+
+    with monkeypatch.context() as patched:
+        for name in ("fsync", "rename", "replace"):
+            patched.setattr(os, name, leaving(getattr(os, name)))
+        (tmp_path / "one").mkdir()
+        DurableBandit(tmp_path / "one", WANTED.make)
+    assert len(left) > 20
+    for folder in left:
+        assert DurableBandit(folder, WANTED.make).decide(np.zeros((1, 3)))[0] == [0]
 
 
 def test_warming_up_leaves_no_trace(tmp_path: Path) -> None:

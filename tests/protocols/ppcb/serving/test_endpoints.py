@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpc.net.requests import ANYONE, Refused, Request
-from protocols.ppcb.serving.described import described, page
+from protocols.ppcb.serving.described import page
 from protocols.ppcb.serving.endpoints import roles_of
 from protocols.ppcb.serving.service import Wanted
 
@@ -128,7 +128,7 @@ def test_pages_say_how_it_stands_and_what_is_asked(service: Asked) -> None:
     assert float(metrics["masked_serve_decisions_total"]) == service.told()
     document = json.loads(pages["/openapi.json"]()[2])
     assert set(document["paths"]) == set(service.endpoints) | set(pages) - {"/docs", "/openapi.json"}
-    shown = page(described(["owner 0"], (0.0, 1.0)))
+    shown = page(document)
     assert "/predict" in shown and not any(word in shown for word in ("http:", "https:", "src=", "<script"))
 
 

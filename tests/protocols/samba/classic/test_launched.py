@@ -91,6 +91,7 @@ party_main(main)
         classic("thompson", MEANS[:2], 90, folder=tmp_path, resume=True)
 
 
+@pytest.mark.usefixtures("one_hangs")
 def test_an_owner_that_hangs_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is stopped, not ended, so that its connection stays open."""
     before, process = participant.launch, {}
@@ -172,7 +173,7 @@ def test_a_participant_that_never_comes_is_missed(tmp_path: Path, monkeypatch: p
 
 
 def test_a_participant_alone_says_how_it_is_started(tmp_path: Path) -> None:
-    done = subprocess.run([*PROCESS, str(tmp_path)], capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run([*PROCESS, str(tmp_path)], capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 2 and "masked launch samba" in done.stderr and "Traceback" not in done.stderr
 
 

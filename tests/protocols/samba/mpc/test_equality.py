@@ -18,7 +18,7 @@ from .runs import POLICIES, agrees, alike, played, rising, simulate, simulation
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize(("arms", "budget"), [(1, 5), (2, 60), (10, 150), (100, 140)])
+@pytest.mark.parametrize(("arms", "budget"), [(1, 5), (2, 40), (10, 60), (100, 115)])
 def test_every_policy_and_size(policy: str, arms: int, budget: int) -> None:
     agrees(played(rising(arms), policy, budget))
 

@@ -108,6 +108,7 @@ def process_of(command: list[str]) -> int:
     return 0
 
 
+@pytest.mark.usefixtures("one_hangs")
 @pytest.mark.parametrize(
     ("role", "how", "said"),
     [
@@ -181,21 +182,21 @@ def test_ctrl_c_lets_all_roles_keep_the_same_pull(
     coins: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Between two checkpoints; the run then goes on from there to its end."""
-    settings, folder, how = Settings("ucb", 4, 1500, hosts=2), tmp_path / "keep", dict[str, Any]()
+    settings, folder, how = Settings("ucb", 4, 600, hosts=2), tmp_path / "keep", dict[str, Any]()
     if coins == "material":
         how = {"material": tmp_path / "material"}
-        deal(plan_of(settings, 2), 1600, how["material"], block_steps=50)
+        deal(plan_of(settings, 2), 700, how["material"], block_steps=50)
     with interrupted(tmp_path), pytest.raises(Stopped) as stopped:
         launch(settings, tmp_path, keep=Keep(folder, 7), **how)
     done = stopped.value.done
     homes = [folder / name for name in ("party-0", "party-1", "host-0", "host-1")]
-    assert [checkpoints(home)[-1].stem for home in homes] == [f"checkpoint-{done:09d}"] * 4 and 20 < done < 1500
+    assert [checkpoints(home)[-1].stem for home in homes] == [f"checkpoint-{done:09d}"] * 4 and 20 < done < 600
     said = capfd.readouterr().err
     assert said.count("stopping after this pull; Ctrl-C again stops at once") == 1 and "Traceback" not in said
     assert (folder / COIN_KEY).exists() == (folder / SEEDS_KEY).exists() == (not how)
-    run = launch(settings, tmp_path / "again", keep=Keep(folder, 500, True), **how)
+    run = launch(settings, tmp_path / "again", keep=Keep(folder, 200, True), **how)
     assert ("are made with other coins" in capfd.readouterr().err) == bool(how)
-    assert run.total == run.game.total and run.game.pulls.sum() == 1500
+    assert run.total == run.game.total and run.game.pulls.sum() == 600
     if not how:
         agrees(run)
 

@@ -1,4 +1,4 @@
-"""Threads take turns: a call of one begins when that of another has ended.  Knows no bandit."""
+"""Threads take turns: a call of one begins when that of another has ended.  Knows no object that they share."""
 
 from __future__ import annotations
 
