@@ -108,7 +108,7 @@ def _repeats(distance: Distance, *, quick: bool) -> Repeats:
         return Repeats(((8, 3, 4), (32_000, 2, 2)), silent[:1] if far else (), 6, 1)
     if far:
         return Repeats(((8, 4, 4), (32_000, 4, 4), (1 << 20, 3, 2)), silent, 13, 1)
-    return Repeats(((8, 30, 20), (32_000, 20, 4), (1 << 20, 6, 2)), (), 103, 5)
+    return Repeats(((8, 30, 40), (32_000, 20, 8), (1 << 20, 8, 2)), (), 103, 5)
 
 
 def _set_up(

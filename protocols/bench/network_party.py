@@ -164,18 +164,22 @@ def _exchange(transport: Transport, payload: np.ndarray) -> None:
 
 
 def _in_turns(timed: dict[str, Timed], size: int, blocks: int, each: int) -> dict[str, Any]:
-    """Microseconds by way, the median over blocks; the first is a warm-up.
+    """Microseconds by way, the median over blocks.
 
     Parties that begin apart stay so, and wait long and not at all by turns: only of an even number is the mean right.
+    A way that lets processes sleep leaves them apart, and on fewer cores than there are, for some milliseconds: so as
+    many exchanges again go before a block, not timed, and the order of the ways is drawn anew, for all parties alike.
     """
     payload, spent = np.zeros((1, size), np.uint8), {way: list[int]() for way in timed}
-    for block in range(blocks + 1):
-        for way, call in timed.items():
+    order, ways = np.random.default_rng(size), list(timed)
+    for _ in range(blocks):
+        for way in (ways[at] for at in order.permutation(len(ways))):
+            for _ in range(each):
+                timed[way](payload)
             started = time.perf_counter_ns()
             for _ in range(each):
-                call(payload)
-            if block:
-                spent[way].append(time.perf_counter_ns() - started)
+                timed[way](payload)
+            spent[way].append(time.perf_counter_ns() - started)
     return {way: float(np.median(times)) / 1e3 / each for way, times in spent.items()}
 
 

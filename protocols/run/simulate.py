@@ -100,6 +100,7 @@ class Simulation(Generic[R]):
     def ended(self) -> Ended:
         """What was reached; of a run that is at its end, after what follows the last decision."""
         played = replace(self.session.meter.total)
+        seconds = max(0.0, self._seconds - self.dealer.seconds)  # before that is dealt
         if self.finished:
             dealt = self.dealer.dealt_bytes
             if self.program.ending:
@@ -108,9 +109,8 @@ class Simulation(Generic[R]):
             self.player.finish()
             self.dealer.dealt_bytes = dealt
         return Ended(
-            self.done, self.session.meter.total, played, tuple(self.session.ledger),
-            max(0.0, self._seconds - self.dealer.seconds), self.rehearsed.turn, self.dealer.dealt_bytes,
-            self.dealer.seconds, Coins(self.dealer.coin_key), self.player.state(),
+            self.done, self.session.meter.total, played, tuple(self.session.ledger), seconds, self.rehearsed.turn,
+            self.dealer.dealt_bytes, self.dealer.seconds, Coins(self.dealer.coin_key), self.player.state(),
             {role.name: self._clients()[role.home] for role in self.program.roles if role.home}, self.notes, self._left,
         )  # fmt: skip
 

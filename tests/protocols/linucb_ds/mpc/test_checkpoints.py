@@ -87,6 +87,23 @@ def test_a_run_that_goes_on_is_the_run_that_was_never_stopped(
     assert found.seconds > 0
 
 
+def test_what_is_dealt_behind_the_last_pull_is_no_time_of_the_pulls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dealer that takes long there made a run of no seconds."""
+    problem = normal(2, 4)
+    simulation = simulation_of(problem, Settings.of(problem, BUDGET), parties=2, seed=3)
+    while not simulation.finished:
+        simulation.turn()
+    make = simulation.dealer.make
+
+    def slowly(item: Correlation) -> np.ndarray:
+        simulation.dealer.seconds += 1e6
+        return make(item)
+
+    monkeypatch.setattr(simulation.dealer, "make", slowly)
+    ended = simulation.ended()
+    assert ended.seconds > 0 and ended.offline_seconds > 1e6
+
+
 def test_a_run_keeps_the_last_two_and_at_its_end_nothing(tmp_path: Path) -> None:
     problem = normal(2, 4)
     settings = Settings.of(problem, BUDGET)
