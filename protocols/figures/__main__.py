@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
@@ -59,10 +60,15 @@ def main() -> None:
     )
     parser.add_argument("--runs", type=int, help="runs to average over (as the paper; with --quick 2)")
     parser.add_argument("--out", type=Path, help="where CSV and PNG go (runs/figures, with --quick below quick)")
-    parser.add_argument("--jobs", type=int, default=1, help="processes to work in (1)")
-    parser.add_argument("--unit", help=argparse.SUPPRESS)  # make this one only, for a job of another process,
-    parser.add_argument("--kept", type=Path, help=argparse.SUPPRESS)  # which keeps it here
+    parser.add_argument(
+        "--jobs", type=int, help="processes to work in (as many as there are cores; 1 with --quick, and for times)"
+    )  # fmt: skip
+    parser.add_argument("--kept", type=Path, help="where finished pieces are kept (kept, below OUT)")
+    parser.add_argument("--older", action="store_true", help="take pieces that are kept but were made by other code")
+    parser.add_argument("--unit", help=argparse.SUPPRESS)  # make this one only, for a job of another process
     options = parser.parse_args()
+    if options.jobs is None:
+        options.jobs = 1 if options.quick else len(os.sched_getaffinity(0))
     with exit_codes(DataError, stopped="stopped: what was finished is kept, the same command goes on from there"):
         _check(options)
         if options.what == _ALL:

@@ -18,7 +18,7 @@ from ..run.exits import say
 from .size import Size
 from .units import Rows, Unit, collect, keeping, make, write_csv
 
-_PASSED_ON = ("data", "data_dir", "steps", "runs")  # to processes that make one unit
+_PASSED_ON = ("data", "data_dir", "steps", "runs", "kept")  # to processes that make one unit
 
 
 class Figure(NamedTuple):
@@ -85,15 +85,17 @@ def make_figures(system: FigureSet, given: argparse.Namespace) -> None:
 def _make(system: FigureSet, figure: str, given: argparse.Namespace) -> None:
     out = given.out or Path("runs/figures") / ("quick" if given.quick else ".")
     known, usual = system.figures[figure], _sizes(system, figure, given)
-    kept = given.kept or keeping(out) / "-".join([system.name, *map(str, usual.values()), *["quick"] * given.quick])
-    size = Size(given.data_dir, quick=given.quick, keep=kept / "checkpoints", **usual)
-    units, stem, folder = system.units(figure, size), known.stem, kept / (known.kept or figure)
+    # A unit is told which runs it is of: what was made for few of them is a part of more.
+    sizes = [str(value) for name, value in usual.items() if name != "runs"]
+    own = "-".join([system.name, *sizes, *["quick"] * given.quick])
+    size = Size(given.data_dir, quick=given.quick, keep=keeping(out) / own / "checkpoints", **usual)
+    units, stem, folder = system.units(figure, size), known.stem, (given.kept or keeping(out)) / own / (known.kept or figure)
     if given.unit:
         make(next(unit for unit in units if unit.name == given.unit), folder)
         return
     say(stem.replace("-", " ") if stem.startswith("table") else f"figure {stem}")
-    command = [*_command(system.name, figure, given), "--kept", str(kept), "--unit"]
-    rows = collect(units, folder, jobs=1 if known.timed else given.jobs, command=command)
+    command = [*_command(system.name, figure, given), "--out", str(out), "--unit"]
+    rows = collect(units, folder, jobs=1 if known.timed else given.jobs, command=command, older=given.older)
     place = out / f"{system.name}-{stem}"
     write_csv(rows, Path(f"{place}.csv"))
     kinds = ("png", "svg") if known.drawn else ()

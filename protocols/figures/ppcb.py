@@ -4,7 +4,7 @@
 2  reward against eta for three lengths, eta infinite beside  twin, after agreement with the secure run
 3  time against arms for several N, 4 against N               processes on this machine
 5  reward against eta for several numbers of arms             twin, after agreement
-6  advantage of membership inference during training          twin
+6  advantage of membership inference during training          twin, after agreement
 7  reward against fraction bits, both truncations             secure
 8  reward against Newton iterations                           secure
 table 1     operations beside plain PyTorch and CrypTen       processes on this machine
@@ -29,13 +29,13 @@ from .units import Rows, Unit
 
 FIGURES = ("1", "2", "3", "4", "5", "6", "7", "8")
 _EPS = (0.01, 0.05, 0.1, 0.5)
-_RUNS, _TWINS, _ATTACKED = 5, 2, 25  # of a unit, which then takes some minutes
+_RUNS, _TWINS, _ATTACKED = 10, 2, 25  # of a unit, which then takes some minutes
 
 
 def _one(size: Size) -> Iterator[Unit]:
     for eps in _EPS:
         if size.twin:
-            yield Unit(f"eps-{eps:g}-twin", over_time_by_twin, (size, eps))
+            yield Unit(f"eps-{eps:g}-twin", over_time_by_twin, (size, eps, size.runs))
         else:
             yield from _in_parts(f"eps-{eps:g}", over_time, size, _RUNS, eps)
 

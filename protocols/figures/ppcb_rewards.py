@@ -35,18 +35,18 @@ def over_time(size: Size, eps: float, first: int, runs: int) -> Rows:
     return _curves(run.rewards, run.twin_rewards, {"eps": eps, "played": "secure"}, _made_with(run), first)
 
 
-def over_time_by_twin(size: Size, eps: float) -> Rows:
+def over_time_by_twin(size: Size, eps: float, runs: int) -> Rows:
     """The same of the twin alone, on other coins, after the secure run agreed with it on a sample."""
     data = environment(size)
-    sample = _agree(data, CLASSES, eps, size)
-    paid = _twin(data, np.full(size.runs, eps), size.steps, [*range(size.runs)])
+    sample = agree(data, CLASSES, eps, size)
+    paid = _twin(data, np.full(runs, eps), size.steps, [*range(runs)])
     return _curves(None, paid, {"eps": eps, "played": "twin"}, {"agreement_steps": sample}, 0)
 
 
 def against_eta(size: Size, clusters: int | None, lengths: tuple[int, ...], first: int, runs: int) -> Rows:
     """Average reward of the twin for a range of eta = log(A / eps); run 0 asks the secure run to agree on a sample."""
     data, arms = environment(size, clusters), clusters or CLASSES
-    sample = _sample(size) if first else _agree(data, arms, 0.1, size)
+    sample = _sample(size) if first else agree(data, arms, 0.1, size)
     etas = [*np.linspace(math.log(arms), max(_LARGEST_ETA, math.log(arms) + 6.0), 4 if size.quick else _ETAS), math.inf]
     eps = [min(1.0, arms * math.exp(-eta)) for eta in etas]
     numbers = range(first, first + runs)
@@ -85,7 +85,7 @@ def _secure(size: Size, name: str, settings: Settings, seed: int) -> Run:
     return simulate(program, seed=seed, keep=Keep(folder, 5000, resume))
 
 
-def _agree(data: Environment, arms: int, eps: float, size: Size) -> int:
+def agree(data: Environment, arms: int, eps: float, size: Size) -> int:
     """Over how many steps a secure run and its twin pulled the same arms, near ties aside; or ConfigError."""
     steps, settings = _sample(size), Settings(arms, DIM, eps, replicas=5)
     run = simulate(Bandit.on(data, settings, parties=2, steps=steps, seed=1), seed=1)

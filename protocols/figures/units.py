@@ -1,8 +1,8 @@
 """Figures as lists of units of work, each kept in a file, so that a figure that was stopped goes on where it was.
 
 A unit is a name and a function that gives rows.  What is kept lies below the figures' own folder under a name that
-belongs to the code that made it: once a module that the unit depends on has changed, it is made anew.  Knows files and
-processes; no bandit.
+belongs to the code that made it: once a module that the unit depends on has changed, it is made anew, or taken as it is
+where that was asked for.  Knows files and processes; no bandit.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import subprocess
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -55,18 +56,24 @@ def keeping(out: Path) -> Path:
     return kept
 
 
-def collect(units: Sequence[Unit], folder: Path, *, jobs: int, command: Sequence[str]) -> Rows:
+def collect(units: Sequence[Unit], folder: Path, *, jobs: int, command: Sequence[str], older: bool = False) -> Rows:
     """The rows of all units; those that are kept in `folder` are read, the others made and kept.
 
-    command: what makes one unit, whose name follows, in a process of its own, where several jobs run.
+    command: what makes one unit, whose name follows, in a process of its own, where several jobs run.  older: whether
+    what other code has made is taken where this has not.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    others = {old for unit in units for old in folder.glob(f"{unit.name}.*.json")} - {_path(folder, u) for u in units}
-    if others:
-        say(f"{folder} has {len(others)} unit(s) of other code: not used, may be deleted")
-    waiting = [unit for unit in units if not _path(folder, unit).exists()]
-    if len(waiting) < len(units):
-        say(f"{len(units) - len(waiting)} of {len(units)} units are kept in {folder}")
+    here = {unit.name for unit in units if _path(folder, unit).exists()}
+    of_others = {unit.name: found for unit in units if (found := _of_others(folder, unit))}
+    taken = {name: found[-1] for name, found in of_others.items() if older and name not in here}
+    if passed_over := sum(map(len, of_others.values())) - len(taken):
+        say(f"{folder} has {passed_over} unit(s) of other code: not used, may be deleted")
+    if taken:
+        made = sorted({json.loads(path.read_text())["made"] for path in taken.values()})
+        say(f"{len(taken)} of {len(units)} units are of other code, made from {made[0]} to {made[-1]}: taken as they are")
+    if here:
+        say(f"{len(here)} of {len(units)} units are kept in {folder}")
+    waiting = [unit for unit in units if unit.name not in here | taken.keys()]
     if jobs == 1 or len(waiting) < 2:
         progress = _Progress(waiting)
         for unit in waiting:
@@ -75,12 +82,21 @@ def collect(units: Sequence[Unit], folder: Path, *, jobs: int, command: Sequence
             progress.made(unit, started)
     else:
         _in_processes([(unit, [*command, unit.name]) for unit in waiting], jobs)
-    return [row for unit in units for row in json.loads(_path(folder, unit).read_text())]
+    places = [taken.get(unit.name) or _path(folder, unit) for unit in units]
+    return [row for place in places for row in json.loads(place.read_text())["rows"]]
 
 
 def make(unit: Unit, folder: Path) -> None:
     """Make a unit's rows and keep them."""
-    write(_path(folder, unit), json.dumps(unit.make(*unit.arguments)))
+    rows = unit.make(*unit.arguments)
+    made = datetime.now(timezone.utc).isoformat(timespec="minutes")
+    write(_path(folder, unit), json.dumps({"made": made, "rows": rows}))
+
+
+def _of_others(folder: Path, unit: Unit) -> list[Path]:
+    """What other code has kept of it, the newest last."""
+    found = [path for path in folder.glob(f"{unit.name}.*.json") if path != _path(folder, unit)]
+    return sorted(found, key=lambda path: (json.loads(path.read_text())["made"], path.name))
 
 
 def write_csv(rows: Rows, path: Path) -> None:

@@ -75,6 +75,7 @@ def test_the_twin_draws_the_first_figure_alone(tmp_path: Path, monkeypatch: pyte
 def test_runs_are_the_same_in_any_pieces(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A run has the contexts of its number, whichever unit plays it: the same arms pay there."""
     size = Size(None, steps=30, runs=7, quick=True, data="digits", keep=tmp_path)
+    monkeypatch.setattr(ppcb, "_RUNS", 5)
     assert [unit.arguments[-2:] for unit in ppcb.FIGURE_SET.units("1", size)][:2] == [(0, 5), (5, 2)]
     seen = []
     monkeypatch.setattr(ppcb_rewards, "simulate", lambda program, **_: seen.append(program))
@@ -118,7 +119,7 @@ def test_kept_units_are_not_made_again(
     assert (tmp_path / "out" / "ppcb-8.csv").read_text() == first
 
 
-@pytest.mark.parametrize("other", [("--out", "elsewhere"), ("--runs", "1")])
+@pytest.mark.parametrize("other", [("--out", "elsewhere"), ("--steps", "41"), ("--kept", "elsewhere")])
 def test_kept_units_belong_to_their_figures_and_size(
     other: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -142,6 +143,58 @@ def test_other_code_makes_its_units_anew_and_says_so(
         call(monkeypatch, figures.main, *words)
     assert "has 2 unit(s) of other code: not used, may be deleted" in capsys.readouterr().err
     assert {row["milliseconds"] for row in rows(tmp_path / "out" / "ppcb-4.csv")} == {"2.0"}
+
+
+def test_what_other_code_made_is_taken_where_that_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The newest of it, and only where there is none of this code."""
+    monkeypatch.chdir(tmp_path)
+    words = ("ppcb", "--quick", "--fig", "4", "--steps", "40", "--out", "out")
+    monkeypatch.setattr(units, "datetime", _Days())
+    for code, milliseconds in (("a" * 12, 1.0), ("b" * 12, 2.0)):
+        monkeypatch.setattr(units, "fingerprint", lambda _, code=code: code)
+        monkeypatch.setattr(ppcb, "step_time", lambda *_, m=milliseconds: [one_time(m)])
+        call(monkeypatch, figures.main, *words)
+    for code, wanted, says in (
+        ("c" * 12, "2.0", "2 of 2 units are of other code, made from day 3 to day 4: taken as they are"),
+        ("a" * 12, "1.0", "2 of 2 units are kept"),
+    ):
+        monkeypatch.setattr(units, "fingerprint", lambda _, code=code: code)
+        call(monkeypatch, figures.main, *words, "--older")
+        assert {row["milliseconds"] for row in rows(tmp_path / "out" / "ppcb-4.csv")} == {wanted}
+        assert says in capsys.readouterr().err
+
+
+class _Days:
+    """A clock that is a day later each time."""
+
+    def __init__(self) -> None:
+        self._day = 0
+
+    def now(self, _: object) -> _Days:
+        self._day += 1
+        return self
+
+    def isoformat(self, **_: str) -> str:
+        return f"day {self._day}"
+
+
+def test_fewer_runs_are_a_part_of_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(ppcb, "_ATTACKED", 2)
+    monkeypatch.setattr(ppcb, "advantages", lambda _, eps, first, runs: [attacked(eps, first + n) for n in range(runs)])
+    words = ("ppcb", "--quick", "--fig", "6", "--out", "out")
+    call(monkeypatch, figures.main, *words, "--runs", "2")
+    call(monkeypatch, figures.main, *words, "--runs", "4")
+    assert "2 of 4 units are kept" in capsys.readouterr().err
+    assert {row["run"] for row in rows(tmp_path / "out" / "ppcb-6.csv")} == {"0", "1", "2", "3"}
+
+
+def attacked(eps: float, run: int) -> dict[str, float]:
+    return {"eps": eps, "step": 10, "run": run, "advantage": 0.0, "advantage_same_samples": 0.0}
 
 
 def one_time(milliseconds: float) -> dict[str, float]:
@@ -190,7 +243,7 @@ def test_a_figure_that_cannot_be_is_one_line(
 def test_the_shortest_run_makes_each_figure(figure: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As many steps as the error says; times of processes are left to the other test."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(ppcb_rewards, "_agree", lambda *_: 0)
+    monkeypatch.setattr(ppcb_rewards, "agree", lambda *_: 0)
     monkeypatch.setattr(ppcb, "step_time", lambda *_: [one_time(1.0)])
     call(monkeypatch, figures.main, "ppcb", "--quick", "--fig", figure, "--steps", "12", "--runs", "1", "--out", "out")
     assert rows(tmp_path / "out" / f"ppcb-{figure}.csv")
