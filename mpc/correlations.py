@@ -126,7 +126,10 @@ def layout(item: Correlation) -> Layout:
 
 
 class Source(Protocol):
-    """Hands a process the rows of its hosted parties, item by item in program order."""
+    """Hands a process the rows of its hosted parties, item by item in program order.
+
+    One that has its items in blocks says as `block` of which the last was; sessions compare it in every round.
+    """
 
     def draw(self, item: Correlation) -> tuple[np.ndarray, ...]:
         """The fields of the next item as (hosted, *shape); OutOfMaterial when there is none."""

@@ -110,9 +110,10 @@ class Session(Unshared):
         if self.stock is not None:
             assert self.stock and self.stock[0][0] == item, "a program is supplied with what it draws, in its order"
             return self.stock.popleft()[1]
+        drawn = self.source.draw(item)
         if self.trail is not None:
-            self.trail.drew(item)
-        return self.source.draw(item)
+            self.trail.drew(item, getattr(self.source, "block", 0))
+        return drawn
 
     def public(self, words: np.ndarray) -> np.ndarray:
         """A share of public words: party 0 has them, the others 0."""

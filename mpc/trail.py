@@ -1,7 +1,8 @@
 """A running digest of what all parties must have done alike.  Knows public facts only: shapes, kinds, owners, factors.
 
-Every message carries it, so that parties whose programs differ in what they share, draw or multiply by find out in the
-next round instead of going on with shares that no longer belong together.
+Every message carries it, so that parties whose programs differ in what they share, draw or multiply by, or that draw
+from different blocks of their material, find out in the next round instead of going on with shares that do not belong
+together.
 """
 
 from __future__ import annotations
@@ -18,14 +19,18 @@ class Trail:
 
     def __init__(self) -> None:
         self._digest = hashlib.blake2b(digest_size=8)
+        self._block = 0
 
     def note(self, *facts: object) -> None:
         """Public facts whose repr is the same everywhere."""
         self._digest.update(repr(facts).encode())
 
-    def drew(self, item: Correlation) -> None:
-        """A correlation with its public parameters."""
+    def drew(self, item: Correlation, block: int = 0) -> None:
+        """A correlation with its public parameters, and the block of material that it is of."""
         self._digest.update(item.digest)
+        if block != self._block:
+            self._block = block
+            self.note("block", block)
 
     def multiplied(self, factor: np.ndarray) -> None:
         """A public factor: its shape and words."""

@@ -154,6 +154,11 @@ class Material(ABC):
         self._index = self._block_items
         self._corrections = None
 
+    @property
+    def block(self) -> int:
+        """The one that is open; all parties draw from the same."""
+        return self._block
+
     def _at_block_end(self) -> bool:
         return self._index == self._block_items
 

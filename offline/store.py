@@ -6,7 +6,8 @@ back from a backup moves forward.  If *every* party's directory is a copy of one
 for the cursor, and the store is refused.
 
 Threads that draw from one open store, each by a source of its own, take turns, so that no block is claimed twice.  Who
-gets which block is chance: sessions that run at once have right results only with a store each.
+gets which block is chance, so sessions that run at once want a store each: where two parties gave theirs in another
+order, the next round is a Desync.
 
 What no store can see by itself: all parties copied before the first use, or all rolled back within their own files.
 The list is in SECURITY.md.

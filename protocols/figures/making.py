@@ -89,7 +89,8 @@ def _make(system: FigureSet, figure: str, given: argparse.Namespace) -> None:
     sizes = [str(value) for name, value in usual.items() if name != "runs"]
     own = "-".join([system.name, *sizes, *["quick"] * given.quick])
     size = Size(given.data_dir, quick=given.quick, keep=keeping(out) / own / "checkpoints", **usual)
-    units, stem, folder = system.units(figure, size), known.stem, (given.kept or keeping(out)) / own / (known.kept or figure)
+    units, stem = system.units(figure, size), known.stem
+    folder = (given.kept or keeping(out)) / own / (known.kept or figure)
     if given.unit:
         make(next(unit for unit in units if unit.name == given.unit), folder)
         return

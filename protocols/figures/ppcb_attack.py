@@ -17,8 +17,8 @@ _CHECKPOINTS = (1 / 60, 1 / 30, 1 / 12, 1 / 6, 1 / 3, 1 / 2, 3 / 4, 1)
 def advantages(size: Size, eps: float, first: int, runs: int) -> Rows:
     """The advantage in each of `runs` runs at each checkpoint, counted in both ways.
 
-    MNIST's test file is held out; of other data sets, rows that are not played.  Run 0 asks the secure run to agree on a
-    sample with the twin that is attacked.
+    MNIST's test file is held out; of other data sets, rows that are not played.  Run 0 asks the secure run to agree, on
+    a sample, with the twin that is attacked.
     """
     data = environment(size, held_out=size.data == "mnist")
     if not first:

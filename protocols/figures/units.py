@@ -70,7 +70,7 @@ def collect(units: Sequence[Unit], folder: Path, *, jobs: int, command: Sequence
         say(f"{folder} has {passed_over} unit(s) of other code: not used, may be deleted")
     if taken:
         made = sorted({json.loads(path.read_text())["made"] for path in taken.values()})
-        say(f"{len(taken)} of {len(units)} units are of other code, made from {made[0]} to {made[-1]}: taken as they are")
+        say(f"{len(taken)} of {len(units)} units are of other code, of {made[0]} to {made[-1]}: taken as they are")
     if here:
         say(f"{len(here)} of {len(units)} units are kept in {folder}")
     waiting = [unit for unit in units if unit.name not in here | taken.keys()]

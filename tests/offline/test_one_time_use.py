@@ -21,7 +21,7 @@ from offline_crashes import BLOCK_STEPS, ITEMS, PARTIES, kills
 from offline_parties import in_threads, over_tcp, right, step, step_plan, steps
 
 import mpc
-from mpc.errors import ConfigError, OutOfMaterial, StoreRefused
+from mpc.errors import ConfigError, Desync, OutOfMaterial, PeerLost, StoreRefused
 from mpc.session import Session
 from offline import Store, StoreSource, deal, inspect
 
@@ -263,6 +263,41 @@ def test_threads_that_draw_from_one_store_never_draw_the_same(homes: list[Path])
             sys.setswitchinterval(usual)
     assert ends == [None] * threads
     assert sorted(used) == [(block, 0) for block in range(threads)] and inspect(homes[0]).cursor == threads
+
+
+def test_sessions_that_share_stores_and_draw_in_another_order_end_with_an_error(homes: list[Path]) -> None:
+    """Party 0 gives block 0 to the first session, and party 1 to the second: what they would compute is nonsense."""
+    drawn = {(session, party): threading.Event() for session in (0, 1) for party in (0, 1)}
+    before = {(0, 1): (1, 1), (1, 0): (0, 0)}  # who draws when that one has
+    begun = threading.Barrier(4)
+
+    class Shared(StoreSource):
+        def close(self) -> None:
+            """The store is the other session's too."""
+
+    with Store(homes[0]) as first, Store(homes[1]) as second:
+
+        def source(session: int, party: int) -> StoreSource:
+            return Shared((first, second)[party], used=lambda *_: drawn[session, party].set())
+
+        def program(session: int) -> Any:
+            def play(own: Session) -> Any:
+                begun.wait(100)
+                if waits := before.get((session, own.hosted[0])):
+                    assert drawn[waits].wait(100)
+                return own.run(step(own))
+
+            return play
+
+        ends = in_threads([
+            lambda session=session: over_tcp(
+                [lambda party=party: source(session, party) for party in (0, 1)], program(session)
+            )
+            for session in (0, 1)
+        ])  # fmt: skip
+    for session in ends:
+        assert all(isinstance(end, (Desync, PeerLost)) for end in session), ends
+        assert any(isinstance(end, Desync) for end in session), ends
 
 
 _AT_THE_DISK = """

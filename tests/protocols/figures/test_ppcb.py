@@ -157,7 +157,7 @@ def test_what_other_code_made_is_taken_where_that_is_asked_for(
         monkeypatch.setattr(ppcb, "step_time", lambda *_, m=milliseconds: [one_time(m)])
         call(monkeypatch, figures.main, *words)
     for code, wanted, says in (
-        ("c" * 12, "2.0", "2 of 2 units are of other code, made from day 3 to day 4: taken as they are"),
+        ("c" * 12, "2.0", "2 of 2 units are of other code, of day 3 to day 4: taken as they are"),
         ("a" * 12, "1.0", "2 of 2 units are kept"),
     ):
         monkeypatch.setattr(units, "fingerprint", lambda _, code=code: code)

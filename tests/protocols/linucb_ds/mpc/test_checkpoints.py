@@ -22,6 +22,7 @@ from bandits.coins import Noise
 from bandits.fixed_point import words
 from bandits.linear_problem import LinearProblem
 from mpc import ConfigError
+from mpc.correlations import Correlation
 from offline import deal
 from protocols.cli import main
 from protocols.linucb_ds.mpc.run import Outsourced, Run, pulled
