@@ -105,7 +105,7 @@ def measure(*, quick: bool, with_peer: bool) -> tuple[list[Row], list[Replicas],
     rows, peers = [], []
     for parties, arms in GOALS:
         say(f"N = {parties}, {arms} arms")
-        row = _ours(parties, arms, steps)
+        row = ours(parties, arms, steps)
         if with_peer and not note:
             found = peer.measure_bandit(parties, arms, DIM, 4 if quick else 15)
             peers += found
@@ -115,7 +115,8 @@ def measure(*, quick: bool, with_peer: bool) -> tuple[list[Row], list[Replicas],
     return rows, [_replicas(2, 10, 40, 4 if quick else 60)], peers, note
 
 
-def _ours(parties: int, arms: int, steps: int) -> Row:
+def ours(parties: int, arms: int, steps: int) -> Row:
+    """A size, CrypTen aside.  A dealer that worked beside so many processes would be a part of some steps' time."""
     environment, settings = _environment(arms), Settings(arms=arms, dim=DIM, owners=parties)
     total = steps + _WARM_UP
     program = Bandit.on(environment, settings, parties=parties, steps=total, seed=1)

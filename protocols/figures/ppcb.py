@@ -4,7 +4,7 @@
 2  reward against eta for three lengths, eta infinite beside  twin, after agreement with the secure run
 3  time against arms for several N, 4 against N               processes on this machine
 5  reward against eta for several numbers of arms             twin, after agreement
-6  advantage of membership inference during training          twin, after agreement
+6  advantage of membership inference during training          twin; figure 1 has its agreement
 7  reward against fraction bits, both truncations             secure
 8  reward against Newton iterations                           secure
 table 1     operations beside plain PyTorch and CrypTen       processes on this machine

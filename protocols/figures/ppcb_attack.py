@@ -7,7 +7,6 @@ from bandits.attacks.yeom import by_run
 from bandits.linear import LinearBandit
 
 from .ppcb_data import environment
-from .ppcb_rewards import agree
 from .size import Size
 from .units import Rows
 
@@ -17,12 +16,9 @@ _CHECKPOINTS = (1 / 60, 1 / 30, 1 / 12, 1 / 6, 1 / 3, 1 / 2, 3 / 4, 1)
 def advantages(size: Size, eps: float, first: int, runs: int) -> Rows:
     """The advantage in each of `runs` runs at each checkpoint, counted in both ways.
 
-    MNIST's test file is held out; of other data sets, rows that are not played.  Run 0 asks the secure run to agree, on
-    a sample, with the twin that is attacked.
+    MNIST's test file is held out; of other data sets, rows that are not played.
     """
     data = environment(size, held_out=size.data == "mnist")
-    if not first:
-        agree(data, data.arms, eps, size)
     at = tuple(dict.fromkeys(max(2, round(part * size.steps)) for part in _CHECKPOINTS))
     plan = Plan(eps, size.steps, len(at), runs, seed=1 + first, at=at)
     return [

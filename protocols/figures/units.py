@@ -12,12 +12,13 @@ import hashlib
 import json
 import os
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from mpc.errors import ConfigError
 from mpc.lifeline import lifeline
@@ -29,6 +30,7 @@ from .size import Size
 from .sources import fingerprint
 
 Rows = list[dict[str, Any]]
+_ERROR = "error: "
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,7 @@ def write_csv(rows: Rows, path: Path) -> None:
 
 def _in_processes(work: Sequence[tuple[Unit, list[str]]], jobs: int) -> None:
     """Run the commands, `jobs` at a time; the first that fails ends all, and however this process ends, they do."""
-    waiting, running = list(work), dict[subprocess.Popen[bytes], tuple[Unit, float]]()
+    waiting, running = list(work), dict[subprocess.Popen[bytes], tuple[Unit, float, IO[bytes]]]()
     progress = _Progress([unit for unit, _ in work])
     with lifeline() as (held, tie):
         environment = {**ONE_THREAD, **os.environ, **tie}
@@ -119,19 +121,35 @@ def _in_processes(work: Sequence[tuple[Unit, list[str]]], jobs: int) -> None:
             while waiting or running:
                 while waiting and len(running) < jobs:
                     unit, command = waiting.pop(0)
-                    # a session of its own: Ctrl-C is heard here, and said once
-                    process = subprocess.Popen(command, env=environment, pass_fds=[held], start_new_session=True)
-                    running[process] = unit, time.monotonic()
+                    # a session of its own: Ctrl-C is heard here, and said once, as is what several stumble over
+                    said = tempfile.TemporaryFile()  # noqa: SIM115
+                    process = subprocess.Popen(
+                        command, env=environment, pass_fds=[held], start_new_session=True, stderr=said
+                    )  # fmt: skip
+                    running[process] = unit, time.monotonic(), said
                 time.sleep(0.05)
                 for process in [process for process in running if process.poll() is not None]:
-                    unit, started = running.pop(process)
-                    if process.returncode:
-                        raise ConfigError(f"unit {unit.name} failed with exit code {process.returncode}")
+                    unit, started, said = running.pop(process)
+                    with said:
+                        if process.returncode:
+                            raise ConfigError(_why(unit, process.returncode, said))
                     progress.made(unit, started)
         finally:
-            for process in running:
+            for process, (_, _, said) in running.items():
                 process.terminate()
                 process.wait()
+                said.close()
+
+
+def _why(unit: Unit, code: int, said: IO[bytes]) -> str:
+    """What a process said last, where that is an error for a user; else all that it said is shown."""
+    said.seek(0)
+    lines = said.read().decode(errors="replace").splitlines()
+    if lines and lines[-1].startswith(_ERROR):
+        return lines[-1].removeprefix(_ERROR)
+    for line in lines:
+        say(line)
+    return f"unit {unit.name} failed with exit code {code}"
 
 
 class _Progress:
