@@ -106,7 +106,9 @@ def _paid_outside(settings: Settings, decisions: int, desk: Desk) -> ClientProgr
     shape = settings.replicas, settings.batch
     desk.hear_from(settings.delay, shape)
     for at in range(desk.start, decisions):
-        rewards = np.zeros(shape) if at < settings.delay else desk.hear(shape)
+        rewards = np.zeros(shape)
+        if at >= settings.delay:
+            check_rewards(rewards := desk.hear(shape), settings)
         yield Send(rewards, settings.fraction_bits, bound=settings.reward)
 
 
