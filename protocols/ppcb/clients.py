@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -108,7 +109,7 @@ def _paid_outside(settings: Settings, decisions: int, desk: Desk) -> ClientProgr
     for at in range(desk.start, decisions):
         rewards = np.zeros(shape)
         if at >= settings.delay:
-            check_rewards(rewards := desk.hear(shape), settings)
+            rewards = desk.hear(shape, partial(check_rewards, settings=settings))
         yield Send(rewards, settings.fraction_bits, bound=settings.reward)
 
 
