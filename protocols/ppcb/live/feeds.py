@@ -23,6 +23,7 @@ from mpc.net.requests import Answer, Refused, Request
 from ...run.chained_log import ChainedLog
 from ...run.tagged_file import prepare, read_kept, write_kept, writing
 from ..serving.answers import Answers, Keyed
+from ..serving.bodies import NUMBERS
 from ..serving.waiting import Waiting
 from .turn import DIGEST_BITS, FULL
 
@@ -299,7 +300,8 @@ class PayerFeed(Feed):
 
     def _read(self, content: bytes) -> None:
         line = json.loads(content)
-        self._unsent |= {int(number): float(reward) for number, reward in line["due"]}
+        # A release that took larger numbers may have written them, which no word holds and no decision has.
+        self._unsent |= {int(number): float(reward) for number, reward in line["due"] if int(number) < NUMBERS}
         for number in line["over"]:
             self._unsent.pop(number, None)
         self.answers.put(Keyed(*each) for each in line["keyed"])

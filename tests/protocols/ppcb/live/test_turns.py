@@ -16,7 +16,7 @@ from mpc.errors import ConfigError
 from mpc.net.requests import Answer, Refused, Request
 from mpc.session import Session
 from offline import InProcessDealer
-from protocols.ppcb.live import feeds
+from protocols.ppcb.live import feeds, site
 from protocols.ppcb.live.feeds import Feed, OwnerFeed, PayerFeed, PullerFeed
 from protocols.ppcb.live.program import Live, Turns
 from protocols.ppcb.program import PAYER, PULLER
@@ -151,6 +151,18 @@ def test_rewards_that_nothing_waits_for_are_passed_over_and_each_is_learned_once
     played.pay((0, 1.0), (1, 0.0))
     played.play(2)
     assert (played.payer.learned, played.payer.passed_over) == (2, 2)
+
+
+def test_numbers_that_no_word_holds_are_refused_and_passed_over_where_they_were_taken(tmp_path: Path) -> None:
+    played = Played(tmp_path)
+    (endpoint,) = site._payer(played.payer, (0.0, 1.0)).site.endpoints.values()
+    with pytest.raises(Refused, match="a whole number from 0"):
+        endpoint.call(Request(PAYER, {"decision_id": 1 << 62, "reward": 1.0}, "", None))
+    played.pay((1 << 62, 1.0), ((1 << 62) - 1, 1.0))  # as a release did that took both
+    again = Played(tmp_path)
+    assert again.payer.waiting == 1
+    again.play(2)
+    assert (again.payer.waiting, again.payer.passed_over) == (0, 1)
 
 
 def test_a_turn_that_was_lost_is_asked_for_again_under_new_numbers(tmp_path: Path) -> None:
