@@ -30,7 +30,7 @@ from .feeds import Feed
 from .turn import FULL, NONE, announced, known, served, told
 
 MOST_UNPAID = 1024
-"""Decisions that are kept for a reward, the latest."""
+"""Decisions that are kept for a reward, the latest that wait."""
 
 
 _MAY_CHANGE = ("steps", "batch", "eps")
@@ -227,10 +227,11 @@ class Turns:
         return Share(self._session, reward.words * found.astype(np.uint64), reward.scale)
 
     def _keep(self, numbers: np.ndarray, whole: np.ndarray, x: Share, o: Share) -> None:
-        """Of contexts that were whole; the oldest give way."""
+        """Of contexts that were whole; where no place is free the oldest gives way."""
         kept = self._kept
         for at in np.nonzero(whole)[0].tolist():
-            place = int(kept["count"][0]) % MOST_UNPAID
+            free = np.flatnonzero(kept["numbers"] == NONE)  # as all parties know
+            place = int(free[0] if free.size else kept["numbers"].argmin())
             kept["count"][0] += 1
             kept["numbers"][place] = numbers[at]
             kept["x"][:, :, place], kept["o"][:, :, place] = x.words[:, :, at], o.words[:, :, at]

@@ -16,7 +16,7 @@ from mpc.errors import ConfigError
 from mpc.net.requests import Answer, Refused, Request
 from mpc.session import Session
 from offline import InProcessDealer
-from protocols.ppcb.live import feeds, site
+from protocols.ppcb.live import feeds, program, site
 from protocols.ppcb.live.feeds import Feed, OwnerFeed, PayerFeed, PullerFeed
 from protocols.ppcb.live.program import Live, Turns
 from protocols.ppcb.program import PAYER, PULLER
@@ -151,6 +151,32 @@ def test_rewards_that_nothing_waits_for_are_passed_over_and_each_is_learned_once
     played.pay((0, 1.0), (1, 0.0))
     played.play(2)
     assert (played.payer.learned, played.payer.passed_over) == (2, 2)
+
+
+def test_a_decision_waits_until_as_many_later_ones_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(program, "MOST_UNPAID", 3)
+    played = Played(tmp_path, 2)
+
+    def decide(name: str) -> None:
+        for feed, width in zip(played.owners.each, WIDTHS):
+            feed.put([name], [[0.5] * width])
+        played.ask(name)
+        played.play(2)
+
+    for number in range(4):
+        decide(f"first {number}")
+        if number:
+            played.pay((number, 1.0))
+            played.play(2)
+    played.pay((0, 1.0))
+    played.play(2)
+    assert (played.payer.learned, played.payer.passed_over) == (4, 0), "it was the only one that waited"
+    for number in range(4, 8):
+        decide(f"later {number}")
+    played.pay((4, 1.0), (5, 1.0), (7, 1.0))
+    played.play(2)
+    assert (played.payer.learned, played.payer.passed_over) == (6, 1), "three later ones waited"
+    assert (played.turns.state()["numbers"] >= 0).sum() == 1
 
 
 def test_numbers_that_no_word_holds_are_refused_and_passed_over_where_they_were_taken(tmp_path: Path) -> None:
