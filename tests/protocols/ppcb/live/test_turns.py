@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from mpc.errors import ConfigError
-from mpc.net.requests import Answer, Refused, Request
+from mpc.net.requests import ANYONE, Answer, Refused, Request
 from mpc.session import Session
 from offline import InProcessDealer
 from protocols.ppcb.live import feeds, program, site
@@ -151,6 +151,18 @@ def test_rewards_that_nothing_waits_for_are_passed_over_and_each_is_learned_once
     played.pay((0, 1.0), (1, 0.0))
     played.play(2)
     assert (played.payer.learned, played.payer.passed_over) == (2, 2)
+
+
+@pytest.mark.parametrize("role", ["owner 1", ANYONE])
+def test_a_part_that_is_said_to_be_another_owner_s_is_refused(role: str, tmp_path: Path) -> None:
+    place = site.place_of(Live(settings_of(2), 2, 10), "party 1", tmp_path, 1.0)
+    (endpoint,) = place.site.endpoints.values()
+    part = {"id": "a", "features": [0.5]}
+    with pytest.raises(Refused, match="this is owner 1's service") as caught:
+        endpoint.call(Request(role, {**part, "owner": 0}, "", None))
+    assert caught.value.status == 403
+    for own in (part, {**part, "owner": 1}):
+        assert endpoint.call(Request(role, own, "", None)) == {"received": 1}
 
 
 def test_a_decision_waits_until_as_many_later_ones_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
