@@ -74,12 +74,15 @@ class Feed:
 
 
 class OwnerFeed(Feed):
-    """One owner's parts, from its own programs.  waiting: by digest; a part waits its time, decided on or not."""
+    """One owner's parts, from its own programs.  waiting: by digest; a part waits its time, decided on or not.
 
-    def __init__(self, owner: int, width: int, bound: float) -> None:
+    bound, bits: of norms, as `Waiting` has them.
+    """
+
+    def __init__(self, owner: int, width: int, bound: float, *, bits: int) -> None:
         self.owner, self._width = owner, width
         self.ledger: Iterable[Entry] = ()
-        self.waiting = Waiting({owner: slice(0, width)}, bound)
+        self.waiting = Waiting({owner: slice(0, width)}, bound, bits=bits)
 
     def plays(self, ledger: Iterable[Entry]) -> None:
         """For whoever asks who learned what."""

@@ -55,7 +55,8 @@ def place_of(program: Live, role: str, folder: Path, beat: float) -> Place:
     if role not in widths:
         raise ConfigError(f"{role} is asked nothing: play it with 'masked party'")
     owner, width = widths[role]
-    return _owner(OwnerFeed(owner, width, program.settings.bound), owner_name(owner))
+    settings = program.settings
+    return _owner(OwnerFeed(owner, width, settings.bound, bits=settings.fraction_bits), owner_name(owner))
 
 
 def _puller(feed: PullerFeed, arm: int | str) -> Place:

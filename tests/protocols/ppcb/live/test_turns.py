@@ -31,8 +31,9 @@ WIDTHS = (2, 1, 1)
 class Owners(Feed):
     """All owners' parts."""
 
-    def __init__(self, widths: Sequence[int], bound: float) -> None:
-        self.each = [OwnerFeed(owner, width, bound) for owner, width in enumerate(widths)]
+    def __init__(self, widths: Sequence[int], settings: Settings) -> None:
+        bound, bits = settings.bound, settings.fraction_bits
+        self.each = [OwnerFeed(owner, width, bound, bits=bits) for owner, width in enumerate(widths)]
 
     def rows(self, party: int, digests: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
         return self.each[party].rows(party, digests)
@@ -55,7 +56,7 @@ class Played:
         widths: Sequence[int] = WIDTHS,
     ) -> None:  # fmt: skip
         self.program = program or Live(settings_of(parties), parties, 10_000)
-        self.owners = Owners(widths[:parties], self.program.settings.bound)
+        self.owners = Owners(widths[:parties], self.program.settings)
         self.puller = PullerFeed(folder / "puller", most=4, beat=0.0)
         self.payer = PayerFeed(folder / "payer")
         desk = MemoryDesk(World(), start=done)
@@ -151,6 +152,20 @@ def test_rewards_that_nothing_waits_for_are_passed_over_and_each_is_learned_once
     played.pay((0, 1.0), (1, 0.0))
     played.play(2)
     assert (played.payer.learned, played.payer.passed_over) == (2, 2)
+
+
+@pytest.mark.parametrize("bits", [20, 24])
+def test_a_context_that_is_taken_is_one_that_its_party_shares(bits: int, tmp_path: Path) -> None:
+    played = Played(tmp_path, 2, program=Live(settings_of(2, fraction_bits=bits, state_bits=24), 2, 100))
+    first, second = played.owners.each
+    unit = np.array([0.6, 0.8])
+    with pytest.raises(Refused, match="bound is 1"):
+        first.put(["a"], [(unit * (1.0 + 2.0 ** (1 - bits))).tolist()])
+    first.put(["a"], [(unit * (1.0 + 2.0 ** (-1 - bits))).tolist()])
+    second.put(["a"], [[0.5]])
+    told = played.ask("a")
+    played.play(2)
+    assert told.result(0)["decision_id"] == 0
 
 
 @pytest.mark.parametrize("role", ["owner 1", ANYONE])
