@@ -46,6 +46,9 @@ class Feed:
         """A party's features of these contexts, (contexts, width), and 1 where it has them, else 0."""
         raise NotImplementedError
 
+    def over(self, digests: Sequence[int]) -> None:
+        """These contexts are decided on, all parties have kept it, and the puller has answered."""
+
     def plays(self, ledger: Iterable[Entry]) -> None:
         """A party begins, or goes back.  ledger: what it counts from here on."""
 
@@ -74,7 +77,7 @@ class Feed:
 
 
 class OwnerFeed(Feed):
-    """One owner's parts, from its own programs.  waiting: by digest; a part waits its time, decided on or not.
+    """One owner's parts, from its own programs.  waiting: by digest; a part waits until it is over, or its time is.
 
     bound, bits: of norms, as `Waiting` has them.
     """
@@ -99,6 +102,10 @@ class OwnerFeed(Feed):
             if (row := self.waiting.look(str(digest))) is not None:
                 rows[at], has[at] = row, 1
         return rows, has
+
+    def over(self, digests: Sequence[int]) -> None:
+        """Their parts wait no longer."""
+        self.waiting.drop([str(digest) for digest in digests])
 
 
 @dataclass(eq=False)
@@ -163,12 +170,13 @@ class PullerFeed(Feed):
             self._waiting, self._asked = self._asked + self._waiting, []
 
     def ask(self, most: int) -> list[tuple[int, int]]:
-        """Of whole requests, the first that came first."""
+        """Of whole requests, the first that came first; no context twice, as it is decided on once."""
         with self._there:
             self._there.wait_for(lambda: self._waiting, self._beat)
-            room = most
-            while self._waiting and len(self._waiting[0].names) <= room:
+            room, names = most, set[str]()
+            while self._waiting and len(self._waiting[0].names) <= room and names.isdisjoint(self._waiting[0].names):
                 wish = self._waiting.pop(0)
+                names |= set(wish.names)
                 wish.numbers, room = [self._number() for _ in wish.names], room - len(wish.names)
                 self._asked.append(wish)
         return [(number, digest_of(name)) for wish in self._asked for number, name in zip(wish.numbers, wish.names)]

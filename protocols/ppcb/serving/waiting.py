@@ -86,6 +86,12 @@ class Waiting:
             parts = self._found.get(name)
         return None if parts is None else next(iter(parts.blocks.values()))
 
+    def drop(self, names: Sequence[str]) -> None:
+        """Those of them that are there wait no longer."""
+        with self._lock:
+            for name in names:
+                self._found.pop(name, None)
+
     def take(self, names: Sequence[str]) -> Taken:
         """All of them, or none and `Refused`."""
         with self._lock:

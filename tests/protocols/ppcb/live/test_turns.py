@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Sequence
 from concurrent.futures import Future
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,10 @@ class Owners(Feed):
     def rows(self, party: int, digests: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
         return self.each[party].rows(party, digests)
 
+    def over(self, digests: Sequence[int]) -> None:
+        for feed in self.each:
+            feed.over(digests)
+
     def put(self, *names: str) -> None:
         for feed, width in zip(self.each, WIDTHS):
             feed.put(names, [[0.5] * width] * len(names))
@@ -59,13 +64,22 @@ class Played:
         self.owners = Owners(widths[:parties], self.program.settings)
         self.puller = PullerFeed(folder / "puller", most=4, beat=0.0)
         self.payer = PayerFeed(folder / "payer")
-        desk = MemoryDesk(World(), start=done)
+        self._begin(kept, done)
+
+    def _begin(self, kept: Any, done: int) -> None:
+        desk, parties = MemoryDesk(World(), start=done), self.program.parties
         clients = {}
         for role, feed in ((PULLER, self.puller), (PAYER, self.payer)):
             self.program.feed = feed
             clients[role] = self.program.client(role, {}, desk)
         self.session = Session.simulate(parties, InProcessDealer(parties), clients=clients)
         self.turns = Turns(self.session, self.program.settings, self.owners, kept, done)
+
+    def back(self, kept: Any, done: int) -> Played:
+        """The same roles in a new session, in which all go back to that."""
+        again = copy(self)
+        again._begin(kept, done)
+        return again
 
     def ask(self, *names: str, key: str | None = None) -> Future[Answer]:
         request = Request(PULLER, None, repr(names), key)
@@ -138,6 +152,36 @@ def test_a_context_that_an_owner_lacks_is_refused_and_the_others_are_served(tmp_
     played.pay((0, 1.0))
     played.play(2)
     assert played.payer.passed_over == 1, "it was never decided on"
+
+
+def test_a_context_is_decided_on_once_though_it_is_asked_about_twice(tmp_path: Path) -> None:
+    played = Played(tmp_path)
+    played.owners.put("a", "b")
+    first, both, other = played.ask("a"), played.ask("a", "c"), played.ask("b")
+    played.play(1)
+    assert [len(feed.waiting) for feed in played.owners.each] == [2, 2, 2], "not before all parties keep it"
+    played.play(1)
+    assert first.result(0)["decision_id"] == 0
+    assert [len(feed.waiting) for feed in played.owners.each] == [1, 1, 1]
+    played.play(1)
+    with pytest.raises(Refused, match="context 'a' lacks an owner's part"):
+        both.result(0)
+    assert other.result(0)
+    assert [len(feed.waiting) for feed in played.owners.each] == [1, 1, 1], "as its turn had a request that is refused"
+
+
+def test_what_was_decided_on_for_a_request_that_is_refused_waits_for_the_next_one(tmp_path: Path) -> None:
+    """Else who sends what lacks, and asks again, would lack another each time."""
+    played = Played(tmp_path)
+    played.owners.put("a")
+    both = played.ask("a", "b")
+    played.play(2)
+    with pytest.raises(Refused, match="context 'b' lacks an owner's part"):
+        both.result(0)
+    played.owners.put("b")
+    both = played.ask("a", "b")
+    played.play(2)
+    assert len(both.result(0)["decisions"]) == 2 and not any(len(feed.waiting) for feed in played.owners.each)
 
 
 def test_rewards_that_nothing_waits_for_are_passed_over_and_each_is_learned_once(tmp_path: Path) -> None:
@@ -227,23 +271,30 @@ def test_a_turn_that_was_lost_is_asked_for_again_under_new_numbers(tmp_path: Pat
     lost = played.ask("b")
     played.pay((first.result(0)["decision_id"], 1.0))
     played.play(1)  # and here all go back to the state before
-    again = Played.__new__(Played)
-    again.__dict__.update(played.__dict__)
-    desk = MemoryDesk(World(), start=done)
-    clients = {}
-    for role, feed in ((PULLER, played.puller), (PAYER, played.payer)):
-        again.program.feed = feed
-        clients[role] = again.program.client(role, {}, desk)
-    again.session = Session.simulate(3, InProcessDealer(3), clients=clients)
-    again.turns = Turns(again.session, again.program.settings, again.owners, kept, done)
+    again = played.back(kept, done)
     assert not lost.done()
-    again.play(2)
+    again.play(1)
+    assert all(len(feed.waiting) == 1 for feed in again.owners.each), "what is asked for again is there"
+    again.play(1)
+    assert not any(len(feed.waiting) for feed in again.owners.each)
     assert lost.result(0)["decision_id"] > first.result(0)["decision_id"] + 1
     assert (again.payer.learned, again.payer.passed_over, again.payer.waiting) == (1, 0, 0), (
         "once, in the turn that counts"
     )
     arms = {entry.why: entry.count for entry in again.session.ledger if entry.what == "arm"}
     assert sorted(arms.values()) == [1, 1] and any("that were lost" in why for why in arms), "the lost turn's as well"
+
+
+def test_a_turn_that_all_have_kept_is_asked_for_again_where_the_puller_did_not_hear_of_it(tmp_path: Path) -> None:
+    played = Played(tmp_path)
+    played.owners.put("a")
+    told = played.ask("a")
+    played.play(1)
+    again = played.back(played.turns.state(), played.turns.done)
+    again.play(1)
+    assert not told.done() and all(len(feed.waiting) == 1 for feed in again.owners.each)
+    again.play(1)
+    assert told.result(0)["decision_id"] == 1 and not any(len(feed.waiting) for feed in again.owners.each)
 
 
 def test_what_a_puller_and_a_payer_keep_outlasts_them(tmp_path: Path) -> None:
