@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from bandits.helba import Constants
@@ -29,11 +31,15 @@ def user(features: np.ndarray, rewards: np.ndarray | None, settings: Settings, d
         desk.note(np.array(arm))
         if rewards is None:
             desk.tell(np.array(arm))
-            paid = desk.hear(())
-            check(features[step], np.full(settings.arms, paid), settings.constants, step)
+            paid = desk.hear((), partial(_check_paid, settings, step))
         else:
             paid = rewards[step, int(arm)]
         yield Send(paid, FEATURE_BITS)
+
+
+def _check_paid(settings: Settings, step: int, paid: np.ndarray) -> None:
+    if not (np.abs(paid) <= settings.constants.reward).all():
+        raise RangeError(f"step {step}: a reward beyond R = {settings.constants.reward:g}: scale it, or raise R")
 
 
 def check_all(features: np.ndarray, rewards: np.ndarray, given: Constants) -> None:

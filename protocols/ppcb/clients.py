@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -106,7 +107,9 @@ def _paid_outside(settings: Settings, decisions: int, desk: Desk) -> ClientProgr
     shape = settings.replicas, settings.batch
     desk.hear_from(settings.delay, shape)
     for at in range(desk.start, decisions):
-        rewards = np.zeros(shape) if at < settings.delay else desk.hear(shape)
+        rewards = np.zeros(shape)
+        if at >= settings.delay:
+            rewards = desk.hear(shape, partial(check_rewards, settings=settings))
         yield Send(rewards, settings.fraction_bits, bound=settings.reward)
 
 

@@ -20,7 +20,7 @@ from mpc.errors import PeerLost
 
 from .dealer_process import before
 from .notes import Notes
-from .program import Arrays
+from .program import Arrays, Judge, anything
 
 State = Callable[[], Arrays]
 _SOON = 0.25  # of the time that another client has; then the parties are told for whom this one waits
@@ -65,14 +65,16 @@ class MemoryDesk:
     def hear_from(self, late: int, shape: tuple[int, ...]) -> None:
         """Nothing: there is no world outside."""
 
-    def hear(self, shape: tuple[int, ...]) -> np.ndarray:
+    def hear(self, shape: tuple[int, ...], judge: Judge = anything) -> np.ndarray:
         """What was told, in order."""
-        return self._world.told.popleft().reshape(shape)
+        heard = self._world.told.popleft().reshape(shape)
+        judge(heard)
+        return heard
 
-    def ask(self, decision: int, words: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    def ask(self, decision: int, words: np.ndarray, shape: tuple[int, ...], judge: Judge = anything) -> np.ndarray:
         """Say it, and hear who answers."""
         self.tell(words)
-        return self.hear(shape)
+        return self.hear(shape, judge)
 
 
 class FileDesk:
@@ -127,7 +129,7 @@ class FileDesk:
     def hear_from(self, late: int, shape: tuple[int, ...]) -> None:
         """Nothing: there is no world outside."""
 
-    def hear(self, shape: tuple[int, ...]) -> np.ndarray:
+    def hear(self, shape: tuple[int, ...], judge: Judge = anything) -> np.ndarray:
         """What the client at the other end said."""
         if self._world is None:
             self._world = os.fdopen(os.open(self._pipe, os.O_RDONLY | os.O_NONBLOCK), "rb", buffering=0)
@@ -145,12 +147,14 @@ class FileDesk:
                 raise self._gone()
             raw += more
         self._patience = self._usual
-        return np.frombuffer(raw, np.int64).reshape(shape)
+        heard = np.frombuffer(raw, np.int64).reshape(shape)
+        judge(heard)
+        return heard
 
-    def ask(self, decision: int, words: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    def ask(self, decision: int, words: np.ndarray, shape: tuple[int, ...], judge: Judge = anything) -> np.ndarray:
         """Say it, and hear what the client at the other end answers."""
         self.tell(words)
-        return self.hear(shape)
+        return self.hear(shape, judge)
 
     def close(self) -> None:
         """Let go of files and of the pipe."""

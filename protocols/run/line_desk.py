@@ -31,6 +31,7 @@ from mpc.errors import ConfigError
 from .dealer_process import before
 from .desk import FileDesk
 from .notes import Notes
+from .program import Judge, anything
 from .standing import Telling, times_told
 from .terminal import write_line
 
@@ -132,15 +133,19 @@ class Lines:
         """Whether it was heard before what came of a decision."""
         return number < len(self._opened(wanted))
 
-    def hear(self, number: int, wanted: int, outside: Outside, waiting: Callable[[str], None]) -> np.ndarray:
-        """The values of a decision: as they were heard before, or the next line's.
+    def hear(
+        self, number: int, wanted: int, outside: Outside, waiting: Callable[[str], None], judge: Judge = anything
+    ) -> np.ndarray:
+        """The values of a decision: as they were heard before, or the next line's, which `judge` lets into the record.
 
-        Those of decisions before it that this client was not at are no numbers in the record.
+        Those of decisions before it that this client was not at are no numbers there.
         """
         came = self._opened(wanted)
-        if number < len(came):
-            return came[number]
-        values = self._next(number, wanted, outside, waiting)
+        known = number < len(came)
+        values = came[number] if known else self._next(number, wanted, outside, waiting)
+        judge(values)
+        if known:
+            return values
         for row in [*([np.full(wanted, np.nan)] * (number - len(came))), values]:
             if self._notes is not None:
                 self._notes.append(row.view(np.int64))
@@ -259,15 +264,15 @@ class LineDesk(FileDesk):
         self._in = max(0, self.start - late)
         self._lines.check_heard(self._in, int(np.prod(shape, dtype=np.int64)))
 
-    def hear(self, shape: tuple[int, ...]) -> np.ndarray:
+    def hear(self, shape: tuple[int, ...], judge: Judge = anything) -> np.ndarray:
         """The next line's values."""
-        values = self._lines.hear(self._in, int(np.prod(shape, dtype=np.int64)), self._outside, self._waiting)
+        values = self._lines.hear(self._in, int(np.prod(shape, dtype=np.int64)), self._outside, self._waiting, judge)
         self._in += 1
         return values.reshape(shape)
 
-    def ask(self, decision: int, words: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    def ask(self, decision: int, words: np.ndarray, shape: tuple[int, ...], judge: Judge = anything) -> np.ndarray:
         """A line for this decision and the values of the next one that is heard, where it is not known yet."""
         wanted = int(np.prod(shape, dtype=np.int64))
         if not self._lines.is_known(decision, wanted):
             self._lines.tell(decision, words.reshape(-1).tolist())
-        return self._lines.hear(decision, wanted, self._outside, self._waiting).reshape(shape)
+        return self._lines.hear(decision, wanted, self._outside, self._waiting, judge).reshape(shape)

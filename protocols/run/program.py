@@ -91,6 +91,14 @@ class Player(Protocol):
         """All that its parties go on from, with an axis for the parties first where it is a share."""
 
 
+Judge = Callable[[np.ndarray], None]
+"""Raises where the world outside said what cannot be."""
+
+
+def anything(heard: np.ndarray) -> None:
+    """Judges nothing."""
+
+
 class Desk(Protocol):
     """What a client has beside its messages.
 
@@ -119,10 +127,13 @@ class Desk(Protocol):
     def tell_last(self) -> None:
         """Between machines, of one that tells what it notes: what it noted last, and died before it could tell."""
 
-    def hear(self, shape: tuple[int, ...]) -> np.ndarray:
-        """Integers that another client told; between machines, numbers that the world outside did."""
+    def hear(self, shape: tuple[int, ...], judge: Judge = anything) -> np.ndarray:
+        """Integers that another client told; between machines, numbers that the world outside did.
 
-    def ask(self, decision: int, words: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+        judge: what it raises of is not written down, so that whoever goes on hears it anew.
+        """
+
+    def ask(self, decision: int, words: np.ndarray, shape: tuple[int, ...], judge: Judge = anything) -> np.ndarray:
         """Tell and hear at once, of a client that is not at every decision; once heard, it is not told again."""
 
 

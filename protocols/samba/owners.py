@@ -22,6 +22,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -48,10 +49,14 @@ def paid_by(rows: Sequence[int], recorded: np.ndarray | None, desk: Desk) -> Pay
     def pay(arm: int, t: int) -> int:
         if recorded is not None:
             return int(recorded[t - 1, arm - rows[0]])
-        paid = desk.ask(t - 1, np.array(arm), ()).item()
-        return int(paid) if paid in (0, 1) else -1  # which `Owners` refuse
+        return int(desk.ask(t - 1, np.array(arm), (), partial(_check_paid, arm, t)).item())
 
     return pay
+
+
+def _check_paid(arm: int, t: int, paid: np.ndarray) -> None:
+    if not np.isin(paid, (0, 1)).all():
+        raise RangeError(f"owner {arm}'s arm paid no 0 or 1 at step {t}: SAMBA is for such rewards")
 
 
 def check_recorded(rows: Sequence[int], recorded: np.ndarray) -> None:
@@ -195,8 +200,7 @@ class Owners:
     def _pull(self, row: int, t: int) -> None:
         number = int(self.mine.numbers[row])
         reward = self._pay(number, t)
-        if reward not in (0, 1):
-            raise RangeError(f"owner {number}'s arm paid no 0 or 1 at step {t}: SAMBA is for such rewards")
+        _check_paid(number, t, np.array(reward))
         self.mine.pulls[row] += 1
         self.mine.sums[row] += reward
         self.steps[row].append(t)

@@ -37,10 +37,11 @@ def check_arms(count: int) -> None:
         raise ArgumentError(f"{count} arms are more than {_MOST_ARMS}, whose comparisons fit in memory: use fewer arms")
 
 
-def contexts_of(given: Any, blocks: Mapping[int, slice], *, bound: float) -> tuple[np.ndarray, bool]:
+def contexts_of(given: Any, blocks: Mapping[int, slice], *, bound: float, bits: int) -> tuple[np.ndarray, bool]:
     """(contexts, width), and whether one context was given alone.
 
-    blocks: which of the columns are whose.  bound: the largest norm of each block.
+    blocks: which of the columns are whose.  bound: the largest norm of each block, and what rounding to so many `bits`
+    changes of 1 more: what is taken here, its owner can share.
     """
     width = max(block.stop for block in blocks.values())
     rows = _numbers(given, "contexts")
@@ -57,7 +58,7 @@ def contexts_of(given: Any, blocks: Mapping[int, slice], *, bound: float) -> tup
     for party, block in blocks.items():
         with np.errstate(over="ignore"):  # of what is far beyond any bound
             norm = float(np.linalg.norm(rows[:, block], axis=-1).max())
-        if norm > bound * (1.0 + 2.0**-20):
+        if norm > bound * (1.0 + 2.0**-bits):
             raise RangeError(
                 f"the features of party {party} have a norm of {{}}, bound is {bound:g}: scale them, or make the "
                 "bandit with a larger bound",

@@ -456,6 +456,7 @@ class PrivateContextualBandit:
             own = {party: slice(0, own[party].stop - own[party].start)}
         names = self._service.held.names
         numbers, columns = names.columns(contexts)
-        rows, alone = arguments.contexts_of(numbers, own, bound=self._settings.bound)
+        settings = self._settings
+        rows, alone = arguments.contexts_of(numbers, own, bound=settings.bound, bits=settings.fraction_bits)
         names.features = columns or names.features
         return rows, alone

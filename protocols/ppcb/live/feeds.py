@@ -23,6 +23,7 @@ from mpc.net.requests import Answer, Refused, Request
 from ...run.chained_log import ChainedLog
 from ...run.tagged_file import prepare, read_kept, write_kept, writing
 from ..serving.answers import Answers, Keyed
+from ..serving.bodies import NUMBERS
 from ..serving.waiting import Waiting
 from .turn import DIGEST_BITS, FULL
 
@@ -44,6 +45,9 @@ class Feed:
     def rows(self, party: int, digests: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
         """A party's features of these contexts, (contexts, width), and 1 where it has them, else 0."""
         raise NotImplementedError
+
+    def over(self, digests: Sequence[int]) -> None:
+        """These contexts are decided on, all parties have kept it, and the puller has answered."""
 
     def plays(self, ledger: Iterable[Entry]) -> None:
         """A party begins, or goes back.  ledger: what it counts from here on."""
@@ -73,12 +77,15 @@ class Feed:
 
 
 class OwnerFeed(Feed):
-    """One owner's parts, from its own programs.  waiting: by digest; a part waits its time, decided on or not."""
+    """One owner's parts, from its own programs.  waiting: by digest; a part waits until it is over, or its time is.
 
-    def __init__(self, owner: int, width: int, bound: float) -> None:
+    bound, bits: of norms, as `Waiting` has them.
+    """
+
+    def __init__(self, owner: int, width: int, bound: float, *, bits: int) -> None:
         self.owner, self._width = owner, width
         self.ledger: Iterable[Entry] = ()
-        self.waiting = Waiting({owner: slice(0, width)}, bound)
+        self.waiting = Waiting({owner: slice(0, width)}, bound, bits=bits)
 
     def plays(self, ledger: Iterable[Entry]) -> None:
         """For whoever asks who learned what."""
@@ -95,6 +102,10 @@ class OwnerFeed(Feed):
             if (row := self.waiting.look(str(digest))) is not None:
                 rows[at], has[at] = row, 1
         return rows, has
+
+    def over(self, digests: Sequence[int]) -> None:
+        """Their parts wait no longer."""
+        self.waiting.drop([str(digest) for digest in digests])
 
 
 @dataclass(eq=False)
@@ -159,12 +170,13 @@ class PullerFeed(Feed):
             self._waiting, self._asked = self._asked + self._waiting, []
 
     def ask(self, most: int) -> list[tuple[int, int]]:
-        """Of whole requests, the first that came first."""
+        """Of whole requests, the first that came first; no context twice, as it is decided on once."""
         with self._there:
             self._there.wait_for(lambda: self._waiting, self._beat)
-            room = most
-            while self._waiting and len(self._waiting[0].names) <= room:
+            room, names = most, set[str]()
+            while self._waiting and len(self._waiting[0].names) <= room and names.isdisjoint(self._waiting[0].names):
                 wish = self._waiting.pop(0)
+                names |= set(wish.names)
                 wish.numbers, room = [self._number() for _ in wish.names], room - len(wish.names)
                 self._asked.append(wish)
         return [(number, digest_of(name)) for wish in self._asked for number, name in zip(wish.numbers, wish.names)]
@@ -299,7 +311,8 @@ class PayerFeed(Feed):
 
     def _read(self, content: bytes) -> None:
         line = json.loads(content)
-        self._unsent |= {int(number): float(reward) for number, reward in line["due"]}
+        # A release that took larger numbers may have written them, which no word holds and no decision has.
+        self._unsent |= {int(number): float(reward) for number, reward in line["due"] if int(number) < NUMBERS}
         for number in line["over"]:
             self._unsent.pop(number, None)
         self.answers.put(Keyed(*each) for each in line["keyed"])

@@ -30,7 +30,7 @@ from .feeds import Feed
 from .turn import FULL, NONE, announced, known, served, told
 
 MOST_UNPAID = 1024
-"""Decisions that are kept for a reward, the latest."""
+"""Decisions that are kept for a reward, the latest that wait."""
 
 
 _MAY_CHANGE = ("steps", "batch", "eps")
@@ -112,6 +112,8 @@ class Turns:
     numbers: of the decisions in each place, NONE in one that is free.  x, o: their shares, (hosted, 1, places, ...).
     count: decisions that were kept, rewards that were learned from, and the number that is next if none was lost.
     unrefreshed: rewards that were learned from since the last refresh, where there is any.
+    decided: digests of what the last turn decided on, until all have kept it.  Who goes back knows of none: what was
+    lost is asked about again.
 
     Which turn refreshes follows from rewards that come, so each draws what a refresh takes, and most pass over it.
     """
@@ -126,6 +128,7 @@ class Turns:
             "x": np.zeros((hosted, 1, MOST_UNPAID, settings.dim), np.uint64),
             "o": np.zeros((hosted, 1, MOST_UNPAID, settings.arms), np.uint64),
         }  # fmt: skip
+        self._decided: list[int] = []
         self._fresh: tuple[Correlation, ...] = ()
         if settings.refresh:
             self._kept["unrefreshed"] = np.zeros(1, np.int64)
@@ -140,6 +143,8 @@ class Turns:
         session, settings = self._session, self._settings
         asked = session.run(labelled(session, "announce", announced(session, self.done, settings)))
         self.done += 1
+        self._feed.over(self._decided)
+        self._decided = []
         if not len(asked.numbers) and (asked.due < 0).all():
             return
         self._note_lost(asked.numbers)
@@ -153,6 +158,8 @@ class Turns:
         self._kept["numbers"][places[found]] = NONE
         self._kept["count"][1] += int(found.sum())
         self._keep(asked.numbers, whole, x, o)
+        if whole.all():  # of a request that is refused for one of them, the others are asked about again
+            self._decided = asked.digests.tolist()
         if settings.refresh:
             self._refresh(int(found.sum()))
 
@@ -227,10 +234,11 @@ class Turns:
         return Share(self._session, reward.words * found.astype(np.uint64), reward.scale)
 
     def _keep(self, numbers: np.ndarray, whole: np.ndarray, x: Share, o: Share) -> None:
-        """Of contexts that were whole; the oldest give way."""
+        """Of contexts that were whole; where no place is free the oldest gives way."""
         kept = self._kept
         for at in np.nonzero(whole)[0].tolist():
-            place = int(kept["count"][0]) % MOST_UNPAID
+            free = np.flatnonzero(kept["numbers"] == NONE)  # as all parties know
+            place = int(free[0] if free.size else kept["numbers"].argmin())
             kept["count"][0] += 1
             kept["numbers"][place] = numbers[at]
             kept["x"][:, :, place], kept["o"][:, :, place] = x.words[:, :, at], o.words[:, :, at]

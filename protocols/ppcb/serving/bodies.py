@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 from mpc.net.requests import Refused
 
+NUMBERS = 1 << 62
+"""A decision's is below: so much a word that is sent between machines holds."""
 _LONGEST_ID = 128
 _MOST_ITEMS = 1024
 T = TypeVar("T")
@@ -70,7 +72,7 @@ class Body:
     def number(self, key: str) -> int:
         """The number of a decision."""
         value = self._taken(key)
-        if type(value) is not int or not 0 <= value < 1 << 63:
+        if type(value) is not int or not 0 <= value < NUMBERS:
             raise Refused(422, f"{key!r} in {self._place} is a whole number from 0: send that of /predict")
         return int(value)
 

@@ -49,7 +49,7 @@ def roles_of(settings: Settings) -> tuple[str, ...]:
 
 def waiting_of(settings: Settings) -> Waiting:
     """Where parts of contexts wait for each other."""
-    return Waiting(_blocks(settings), settings.bound)
+    return Waiting(_blocks(settings), settings.bound, bits=settings.fraction_bits)
 
 
 class Endpoints:

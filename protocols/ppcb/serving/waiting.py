@@ -41,14 +41,15 @@ class Taken:
 class Waiting:
     """Any thread may call it.
 
-    blocks: whose the features are, of owners that have any.  most: contexts; longest: seconds that one waits.
+    blocks: whose the features are, of owners that have any.  bound, bits: of their norms, as `contexts_of` has them.
+    most: contexts; longest: seconds that one waits.
     """
 
     def __init__(
-        self, blocks: dict[int, slice], bound: float, *, most: int = 10_000, longest: float = 600.0,
+        self, blocks: dict[int, slice], bound: float, *, bits: int = 20, most: int = 10_000, longest: float = 600.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
-        self._blocks, self._bound, self._clock = blocks, bound, clock
+        self._blocks, self._bound, self._bits, self._clock = blocks, bound, bits, clock
         self._most, self._longest = most, longest
         self._dim = max(block.stop for block in blocks.values())
         self._found: dict[str, _Parts] = {}
@@ -66,7 +67,9 @@ class Waiting:
         if any(len(row) != width for row in rows):
             raise Refused(422, f"owner {owner} has {width} features of each context: send as many")
         try:
-            found, _ = contexts_of(np.array(rows, np.float64), {owner: slice(0, width)}, bound=self._bound)
+            found, _ = contexts_of(
+                np.array(rows, np.float64), {owner: slice(0, width)}, bound=self._bound, bits=self._bits
+            )
         except RangeError as error:
             raise Refused(422, error.told) from None
         with self._lock:
@@ -82,6 +85,12 @@ class Waiting:
             self._drop_old()
             parts = self._found.get(name)
         return None if parts is None else next(iter(parts.blocks.values()))
+
+    def drop(self, names: Sequence[str]) -> None:
+        """Those of them that are there wait no longer."""
+        with self._lock:
+            for name in names:
+                self._found.pop(name, None)
 
     def take(self, names: Sequence[str]) -> Taken:
         """All of them, or none and `Refused`."""

@@ -10,9 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bandits.helba import Batches, Constants, fresh
+from mpc.client import Receive
 from mpc.errors import ConfigError, MaskedError, RangeError
+from protocols.helba.clients import user
 from protocols.helba.run import Encrypted
 from protocols.helba.settings import START_BITS, Settings
+from protocols.run.desk import MemoryDesk, World
 
 FEATURES = 20
 
@@ -100,3 +103,14 @@ def test_a_user_keeps_the_bounds(name: str, value: float, words: str) -> None:
     with pytest.raises(RangeError, match=words) as refused:
         Encrypted(Settings(Constants(), 2, 5), 2, problem=problem)
     assert str(value) not in str(refused.value) or np.isnan(value)
+
+
+@pytest.mark.parametrize("paid", [3.1, -3.1, math.nan])
+def test_what_the_world_pays_keeps_the_bound(paid: float) -> None:
+    world = World()
+    world.told.append(np.array(paid))
+    program = user(fresh(Constants(), 5, 0).features, None, Settings(Constants(), 2, 5), MemoryDesk(world))
+    next(program)
+    assert isinstance(program.send(None), Receive)
+    with pytest.raises(RangeError, match="step 0: a reward beyond R = 3"):
+        program.send(np.array(1))

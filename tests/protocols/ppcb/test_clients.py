@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mpc.errors import ConfigError
+from mpc.client import Send
+from mpc.errors import ConfigError, RangeError
 from protocols.ppcb import clients
-from protocols.ppcb.clients import Tally, check_memory
+from protocols.ppcb.clients import Tally, check_memory, payer
 from protocols.ppcb.settings import Settings
+from protocols.run.desk import MemoryDesk, World
 
 
 def test_memory_for_episodes_is_for_every_replica(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -26,3 +28,14 @@ def test_a_tally_counts_what_was_added() -> None:
     tally.add(np.array([1.0, 0.0]))
     tally.add(np.array([[0.5], [0.5]]))
     assert (tally.count, tally.total, tally.average) == (4, 2.0, 0.5)
+
+
+def test_what_the_world_pays_lies_in_the_declared_range() -> None:
+    world = World()
+    world.told.extend(np.array([[reward]]) for reward in (1.0, -0.9))
+    program = payer(None, Settings(2, 2, delay=1), 3, MemoryDesk(world))
+    first, second = next(program), program.send(None)
+    assert isinstance(first, Send) and isinstance(second, Send)
+    assert first.value.tolist() == [[0.0]] and second.value.tolist() == [[1.0]], "of the first one nothing came yet"
+    with pytest.raises(RangeError, match="declared is 0 to 1"):
+        program.send(None)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mpc.errors import ConfigError, PeerLost
+from mpc.errors import ConfigError, PeerLost, RangeError
 from protocols.run.call_desk import Calls, found
 from protocols.run.line_desk import LineDesk
 
@@ -45,6 +45,19 @@ def test_what_a_function_raises_is_not_repeated() -> None:
 
     with pytest.raises(ConfigError, match=r"^fails of decision 0 failed, by ValueError in test_call_desk.py:\d+$"):
         desk(hears=fails).hear(())
+
+
+def test_what_is_judged_wrong_is_asked_of_the_function_again() -> None:
+    given = [10.0, 1.0]
+    sits = desk(hears=lambda _: given.pop(0))
+
+    def judge(values: np.ndarray) -> None:
+        if values > 1.0:
+            raise RangeError("rewards lie below 1")
+
+    with pytest.raises(RangeError, match="rewards lie below 1"):
+        sits.hear((), judge)
+    assert sits.hear((), judge).item() == 1.0
 
 
 def test_a_function_is_found_beside_the_file_and_not_before_what_is_installed(tmp_path: Path) -> None:

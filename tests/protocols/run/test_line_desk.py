@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mpc.errors import ConfigError, StoppedTogether
+from mpc.errors import ConfigError, RangeError, StoppedTogether
 from protocols.run import line_desk
 from protocols.run.line_desk import _SOON, LineDesk, Lines
 from protocols.run.tagged_file import prepare
@@ -210,6 +210,37 @@ def test_which_telling_it_is_of_counts_in_a_replay_with_the_same_coins_too() -> 
     assert lines.hear(2, 1, came, lambda _: None).tolist() == [6.0]
     told = [json.loads(each) for each in said.getvalue().splitlines()]
     assert [(each["decision"], each["again"]) for each in told] == [(1, 2), (2, 2)]
+
+
+def test_what_is_judged_wrong_is_not_written_down_and_heard_anew(tmp_path: Path) -> None:
+    record = tmp_path / "heard"
+    prepare(tmp_path)
+
+    def heard(number: int, *values: float) -> list[float]:
+        """As a role that was started again with these lines."""
+        said, out = os.pipe()
+        os.write(out, "".join(f'{{"decision": {number}, "values": [{value}]}}\n' for value in values).encode())
+        os.close(out)
+        lines = Lines(said, io.StringIO(), timeout=20.0, record=record, resumed=True)
+        lines.begin(number)
+        sits = LineDesk(
+            lines, outside=came, timeout=20.0, start=number, kept=None, keeps=None, notes=None, pipe=tmp_path, others=[]
+        )  # fmt: skip
+        try:
+            return [float(sits.hear((), judge).item())]
+        finally:
+            lines.close()
+            os.close(said)
+
+    def judge(values: np.ndarray) -> None:
+        if values > 1.0:
+            raise RangeError("rewards lie below 1")
+
+    assert heard(0, 0.5) == [0.5]
+    for _ in range(2):
+        with pytest.raises(RangeError, match="rewards lie below 1"):
+            heard(1, 10.0)
+    assert heard(1, 1.0) == [1.0] and heard(1) == [1.0], "as it is known"
 
 
 def test_a_client_that_is_not_at_every_decision_asks_once_at_each_by_its_number(tmp_path: Path) -> None:

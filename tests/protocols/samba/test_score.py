@@ -9,7 +9,8 @@ import pytest
 
 from bandits.samba import NAMES
 from mpc.errors import ConfigError, Desync, RangeError
-from protocols.samba.owners import SCORE_BITS, Holdings, LocalPolicy, Owners, Select, require_local
+from protocols.run.desk import MemoryDesk, World
+from protocols.samba.owners import SCORE_BITS, Holdings, LocalPolicy, Owners, Select, paid_by, require_local
 from protocols.samba.policies import ReinforcementComparison, SoftmaxRace, local_policy
 
 
@@ -155,3 +156,11 @@ def test_rewards_are_zero_or_one() -> None:
         owners.first_pulls()
     with pytest.raises(ConfigError, match="2 owners with 1 streams of noise"):
         Owners(local_policy("ucb"), [4, 5], 9, noise=[np.random.default_rng(1)], pay=lambda *_: 1)
+
+
+@pytest.mark.parametrize("paid", [0.5, -1.0, 2.0])
+def test_what_the_world_pays_is_zero_or_one(paid: float) -> None:
+    world = World()
+    world.told.append(np.array(paid))
+    with pytest.raises(RangeError, match="owner 4's arm paid no 0 or 1 at step 5"):
+        paid_by([4], None, MemoryDesk(world))(4, 5)

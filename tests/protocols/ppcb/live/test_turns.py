@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Sequence
 from concurrent.futures import Future
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,10 @@ import numpy as np
 import pytest
 
 from mpc.errors import ConfigError
-from mpc.net.requests import Answer, Refused, Request
+from mpc.net.requests import ANYONE, Answer, Refused, Request
 from mpc.session import Session
 from offline import InProcessDealer
-from protocols.ppcb.live import feeds
+from protocols.ppcb.live import feeds, program, site
 from protocols.ppcb.live.feeds import Feed, OwnerFeed, PayerFeed, PullerFeed
 from protocols.ppcb.live.program import Live, Turns
 from protocols.ppcb.program import PAYER, PULLER
@@ -31,11 +32,16 @@ WIDTHS = (2, 1, 1)
 class Owners(Feed):
     """All owners' parts."""
 
-    def __init__(self, widths: Sequence[int], bound: float) -> None:
-        self.each = [OwnerFeed(owner, width, bound) for owner, width in enumerate(widths)]
+    def __init__(self, widths: Sequence[int], settings: Settings) -> None:
+        bound, bits = settings.bound, settings.fraction_bits
+        self.each = [OwnerFeed(owner, width, bound, bits=bits) for owner, width in enumerate(widths)]
 
     def rows(self, party: int, digests: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
         return self.each[party].rows(party, digests)
+
+    def over(self, digests: Sequence[int]) -> None:
+        for feed in self.each:
+            feed.over(digests)
 
     def put(self, *names: str) -> None:
         for feed, width in zip(self.each, WIDTHS):
@@ -55,16 +61,25 @@ class Played:
         widths: Sequence[int] = WIDTHS,
     ) -> None:  # fmt: skip
         self.program = program or Live(settings_of(parties), parties, 10_000)
-        self.owners = Owners(widths[:parties], self.program.settings.bound)
+        self.owners = Owners(widths[:parties], self.program.settings)
         self.puller = PullerFeed(folder / "puller", most=4, beat=0.0)
         self.payer = PayerFeed(folder / "payer")
-        desk = MemoryDesk(World(), start=done)
+        self._begin(kept, done)
+
+    def _begin(self, kept: Any, done: int) -> None:
+        desk, parties = MemoryDesk(World(), start=done), self.program.parties
         clients = {}
         for role, feed in ((PULLER, self.puller), (PAYER, self.payer)):
             self.program.feed = feed
             clients[role] = self.program.client(role, {}, desk)
         self.session = Session.simulate(parties, InProcessDealer(parties), clients=clients)
         self.turns = Turns(self.session, self.program.settings, self.owners, kept, done)
+
+    def back(self, kept: Any, done: int) -> Played:
+        """The same roles in a new session, in which all go back to that."""
+        again = copy(self)
+        again._begin(kept, done)
+        return again
 
     def ask(self, *names: str, key: str | None = None) -> Future[Answer]:
         request = Request(PULLER, None, repr(names), key)
@@ -139,6 +154,36 @@ def test_a_context_that_an_owner_lacks_is_refused_and_the_others_are_served(tmp_
     assert played.payer.passed_over == 1, "it was never decided on"
 
 
+def test_a_context_is_decided_on_once_though_it_is_asked_about_twice(tmp_path: Path) -> None:
+    played = Played(tmp_path)
+    played.owners.put("a", "b")
+    first, both, other = played.ask("a"), played.ask("a", "c"), played.ask("b")
+    played.play(1)
+    assert [len(feed.waiting) for feed in played.owners.each] == [2, 2, 2], "not before all parties keep it"
+    played.play(1)
+    assert first.result(0)["decision_id"] == 0
+    assert [len(feed.waiting) for feed in played.owners.each] == [1, 1, 1]
+    played.play(1)
+    with pytest.raises(Refused, match="context 'a' lacks an owner's part"):
+        both.result(0)
+    assert other.result(0)
+    assert [len(feed.waiting) for feed in played.owners.each] == [1, 1, 1], "as its turn had a request that is refused"
+
+
+def test_what_was_decided_on_for_a_request_that_is_refused_waits_for_the_next_one(tmp_path: Path) -> None:
+    """Else who sends what lacks, and asks again, would lack another each time."""
+    played = Played(tmp_path)
+    played.owners.put("a")
+    both = played.ask("a", "b")
+    played.play(2)
+    with pytest.raises(Refused, match="context 'b' lacks an owner's part"):
+        both.result(0)
+    played.owners.put("b")
+    both = played.ask("a", "b")
+    played.play(2)
+    assert len(both.result(0)["decisions"]) == 2 and not any(len(feed.waiting) for feed in played.owners.each)
+
+
 def test_rewards_that_nothing_waits_for_are_passed_over_and_each_is_learned_once(tmp_path: Path) -> None:
     played = Played(tmp_path)
     played.owners.put("a", "b")
@@ -153,6 +198,70 @@ def test_rewards_that_nothing_waits_for_are_passed_over_and_each_is_learned_once
     assert (played.payer.learned, played.payer.passed_over) == (2, 2)
 
 
+@pytest.mark.parametrize("bits", [20, 24])
+def test_a_context_that_is_taken_is_one_that_its_party_shares(bits: int, tmp_path: Path) -> None:
+    played = Played(tmp_path, 2, program=Live(settings_of(2, fraction_bits=bits, state_bits=24), 2, 100))
+    first, second = played.owners.each
+    unit = np.array([0.6, 0.8])
+    with pytest.raises(Refused, match="bound is 1"):
+        first.put(["a"], [(unit * (1.0 + 2.0 ** (1 - bits))).tolist()])
+    first.put(["a"], [(unit * (1.0 + 2.0 ** (-1 - bits))).tolist()])
+    second.put(["a"], [[0.5]])
+    told = played.ask("a")
+    played.play(2)
+    assert told.result(0)["decision_id"] == 0
+
+
+@pytest.mark.parametrize("role", ["owner 1", ANYONE])
+def test_a_part_that_is_said_to_be_another_owner_s_is_refused(role: str, tmp_path: Path) -> None:
+    place = site.place_of(Live(settings_of(2), 2, 10), "party 1", tmp_path, 1.0)
+    (endpoint,) = place.site.endpoints.values()
+    part = {"id": "a", "features": [0.5]}
+    with pytest.raises(Refused, match="this is owner 1's service") as caught:
+        endpoint.call(Request(role, {**part, "owner": 0}, "", None))
+    assert caught.value.status == 403
+    for own in (part, {**part, "owner": 1}):
+        assert endpoint.call(Request(role, own, "", None)) == {"received": 1}
+
+
+def test_a_decision_waits_until_as_many_later_ones_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(program, "MOST_UNPAID", 3)
+    played = Played(tmp_path, 2)
+
+    def decide(name: str) -> None:
+        for feed, width in zip(played.owners.each, WIDTHS):
+            feed.put([name], [[0.5] * width])
+        played.ask(name)
+        played.play(2)
+
+    for number in range(4):
+        decide(f"first {number}")
+        if number:
+            played.pay((number, 1.0))
+            played.play(2)
+    played.pay((0, 1.0))
+    played.play(2)
+    assert (played.payer.learned, played.payer.passed_over) == (4, 0), "it was the only one that waited"
+    for number in range(4, 8):
+        decide(f"later {number}")
+    played.pay((4, 1.0), (5, 1.0), (7, 1.0))
+    played.play(2)
+    assert (played.payer.learned, played.payer.passed_over) == (6, 1), "three later ones waited"
+    assert (played.turns.state()["numbers"] >= 0).sum() == 1
+
+
+def test_numbers_that_no_word_holds_are_refused_and_passed_over_where_they_were_taken(tmp_path: Path) -> None:
+    played = Played(tmp_path)
+    (endpoint,) = site._payer(played.payer, (0.0, 1.0)).site.endpoints.values()
+    with pytest.raises(Refused, match="a whole number from 0"):
+        endpoint.call(Request(PAYER, {"decision_id": 1 << 62, "reward": 1.0}, "", None))
+    played.pay((1 << 62, 1.0), ((1 << 62) - 1, 1.0))  # as a release did that took both
+    again = Played(tmp_path)
+    assert again.payer.waiting == 1
+    again.play(2)
+    assert (again.payer.waiting, again.payer.passed_over) == (0, 1)
+
+
 def test_a_turn_that_was_lost_is_asked_for_again_under_new_numbers(tmp_path: Path) -> None:
     played = Played(tmp_path)
     played.owners.put("a", "b")
@@ -162,23 +271,30 @@ def test_a_turn_that_was_lost_is_asked_for_again_under_new_numbers(tmp_path: Pat
     lost = played.ask("b")
     played.pay((first.result(0)["decision_id"], 1.0))
     played.play(1)  # and here all go back to the state before
-    again = Played.__new__(Played)
-    again.__dict__.update(played.__dict__)
-    desk = MemoryDesk(World(), start=done)
-    clients = {}
-    for role, feed in ((PULLER, played.puller), (PAYER, played.payer)):
-        again.program.feed = feed
-        clients[role] = again.program.client(role, {}, desk)
-    again.session = Session.simulate(3, InProcessDealer(3), clients=clients)
-    again.turns = Turns(again.session, again.program.settings, again.owners, kept, done)
+    again = played.back(kept, done)
     assert not lost.done()
-    again.play(2)
+    again.play(1)
+    assert all(len(feed.waiting) == 1 for feed in again.owners.each), "what is asked for again is there"
+    again.play(1)
+    assert not any(len(feed.waiting) for feed in again.owners.each)
     assert lost.result(0)["decision_id"] > first.result(0)["decision_id"] + 1
     assert (again.payer.learned, again.payer.passed_over, again.payer.waiting) == (1, 0, 0), (
         "once, in the turn that counts"
     )
     arms = {entry.why: entry.count for entry in again.session.ledger if entry.what == "arm"}
     assert sorted(arms.values()) == [1, 1] and any("that were lost" in why for why in arms), "the lost turn's as well"
+
+
+def test_a_turn_that_all_have_kept_is_asked_for_again_where_the_puller_did_not_hear_of_it(tmp_path: Path) -> None:
+    played = Played(tmp_path)
+    played.owners.put("a")
+    told = played.ask("a")
+    played.play(1)
+    again = played.back(played.turns.state(), played.turns.done)
+    again.play(1)
+    assert not told.done() and all(len(feed.waiting) == 1 for feed in again.owners.each)
+    again.play(1)
+    assert told.result(0)["decision_id"] == 1 and not any(len(feed.waiting) for feed in again.owners.each)
 
 
 def test_what_a_puller_and_a_payer_keep_outlasts_them(tmp_path: Path) -> None:
