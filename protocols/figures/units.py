@@ -122,7 +122,7 @@ def _in_processes(work: Sequence[tuple[Unit, list[str]]], jobs: int) -> None:
                 while waiting and len(running) < jobs:
                     unit, command = waiting.pop(0)
                     # a session of its own: Ctrl-C is heard here, and said once, as is what several stumble over
-                    said = tempfile.TemporaryFile()  # noqa: SIM115
+                    said: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
                     process = subprocess.Popen(
                         command, env=environment, pass_fds=[held], start_new_session=True, stderr=said
                     )  # fmt: skip
