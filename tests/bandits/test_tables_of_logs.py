@@ -116,6 +116,18 @@ def test_what_cannot_be_read_says_what_to_change(text: bytes, words: str, tmp_pa
         log(path)
 
 
+def test_text_with_thousands_is_no_decimal_in_json_and_frames(tmp_path: Path) -> None:
+    (tmp_path / "log.jsonl").write_text('{"age": "900", "tag": "1,5"}\n{"age": "1,250", "tag": 2.5}\n')
+    (tmp_path / "log.json").write_text('[{"age": "900"}, {"age": "1,250"}]')
+    for source, place in (
+        (tmp_path / "log.jsonl", "line 2"), (tmp_path / "log.json", "row 1"),
+        ({"age": np.array(["900", "1,250"], object)}, "row 1"), ({"age": ["900", "1,250"]}, "row 1"),
+    ):  # fmt: skip
+        with pytest.raises(TableError, match=f"age of {place}.* is '1,250', with or without thousands: write it with"):
+            table_of(source).numbers("age")
+    assert table_of(tmp_path / "log.jsonl").numbers("tag").tolist() == [1.5, 2.5]
+
+
 @pytest.mark.parametrize(
     ("given", "names"),
     [
