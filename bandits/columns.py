@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .csv_table import Table, TableError, is_missing
-from .logs import LARGEST, LogError, RecordedLog
+from .logs import LARGEST, LEAST, LogError, RecordedLog
 
 _MOST_WORDS = 50  # of one column of text
 _MOST_ARMS = 1000
@@ -165,12 +165,12 @@ def _numeric(value: Any) -> bool:
 
 def _propensities(table: Table, name: str) -> np.ndarray:
     found = _numbers(table, name)
-    fits = (found > 0.0) & (found <= 1.0)
+    fits = (found >= LEAST) & (found <= 1.0)
     if not fits.all():
         row = int(np.argmin(fits))
         raise LogError(
             f"{name} of {table.place(row)} is {found[row]:g}: propensities are the chances with which the logged arms "
-            "were pulled, above 0 and at most 1"
+            f"were pulled, above 0 and at most 1, none below {LEAST:.2g}"
         )
     return found
 
@@ -183,6 +183,6 @@ def _by_greedy(table: Table, name: str, eps: float, arms: int) -> np.ndarray:
             f"{name} of {table.place(row)} is {bits[row]:g}: the column that says whether an arm was the best holds "
             "0 and 1, or true and false"
         )
-    if not 0.0 < eps <= 1.0:
+    if not arms * LEAST <= eps <= 1.0:
         raise LogError(f"a logger that explored did so with a probability above 0 and at most 1, not {eps:g}")
     return eps / arms + (1.0 - eps) * bits

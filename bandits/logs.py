@@ -23,6 +23,7 @@ from .play import Record, gaps
 
 _ARRAYS = ("contexts", "arms", "rewards", "propensities")
 LARGEST = 1e100  # of a number, so that squares of many can be added up
+LEAST = 2.0**-60  # propensity, so that a weight has an inverse
 _OPEN_BANDIT = {"policy": ("random", "bts"), "campaign": ("all", "men", "women")}
 
 
@@ -57,12 +58,12 @@ class RecordedLog:
                     "clean them or drop the row"
                 )
         if self.propensities is not None:
-            fits = (self.propensities > 0) & (self.propensities <= 1)
+            fits = (self.propensities >= LEAST) & (self.propensities <= 1)
             if not fits.all():
                 row = int(np.argmin(fits))
                 raise LogError(
                     f"row {row} (counted from 0) has {self.propensities[row]:g}: propensities are the chances with "
-                    "which the logged arms were pulled, above 0 and at most 1"
+                    f"which the logged arms were pulled, above 0 and at most 1, none below {LEAST:.2g}"
                 )
 
     def __len__(self) -> int:

@@ -62,6 +62,7 @@ def test_a_log_is_read_as_it_was_written(name: str, propensities: bool, tmp_path
         ("x0,arm,reward,propensity\n1,1,1,1\n1,1,1,0\n", "row 1 .counted from 0. has 0: propensities are the chances"),
         ("x0,arm,reward\n1,1,1\nnan,1,1\n2,1,1\nnan,1,1\n", "contexts of row 1 hold NaN"),
         ("x0,arm,reward,propensity\n1,1,1,0\n", "above 0 and at most 1"),
+        ("x0,arm,reward,propensity\n1,1,1,5e-324\n", "has 4.94066e-324: .* none below 8.7e-19"),
     ],
 )
 def test_a_table_that_is_no_log_is_refused_by_name(text: str, words: str, tmp_path: Path) -> None:

@@ -163,7 +163,7 @@ def test_an_arm_that_is_missing_is_no_arm(none: Any) -> None:
 
 @pytest.mark.parametrize("at", [0, 1, 300])
 def test_a_propensity_that_is_none_is_named(at: int, tmp_path: Path) -> None:
-    for bad in ("0", "1.5", "-0.5"):
+    for bad in ("0", "1.5", "-0.5", "1e-300"):
         rows = [f"{i},{i % 2},1,{bad if i == at else 0.5}" for i in range(301)]
         (tmp_path / "log.csv").write_text("\n".join(["age,drug,cured,p", *rows]))
         with pytest.raises(TableError, match=f"p of line {at + 2} is {bad}: .* above 0 and at most 1"):
@@ -211,6 +211,9 @@ def test_propensities_of_a_logger_that_explored() -> None:
     table = table_of({"age": [1, 2], "drug": [0, 1], "cured": [1, 0], "best": [True, False]})
     found = log_of(table, context=["age"], action="drug", reward="cured", greedy=("best", 0.2)).log
     assert found.propensities is not None and found.propensities.tolist() == [0.9, 0.1]
+    for eps in (0.0, 1e-320, 1.5, float("nan")):
+        with pytest.raises(TableError, match=f"a probability above 0 and at most 1, not {eps:g}"):
+            log_of(table, context=["age"], action="drug", reward="cured", greedy=("best", eps))
 
 
 def test_each_owner_scales_its_own_columns_within_the_bound() -> None:

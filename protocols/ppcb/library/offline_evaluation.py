@@ -82,8 +82,8 @@ def estimate_over(
     """The same at one party's end of a network, made by `PrivateContextualBandit.over` or loaded there.
 
     contexts: this party's own features of the logged rows, in an order that all have.  floor, logged_eps: what all say
-    of the log; no propensity is below floor, which is logged_eps / A where that is given.  The puller's process runs
-    `logger_client`, the payer's `log_payer_client`.
+    of the log, its logger too; no propensity is below floor, which is logged_eps / A where that is given.  The puller's
+    process runs `logger_client`, the payer's `log_payer_client`.
     """
     if bandit._service.hosting.whole:
         raise ConfigError("all parties are in this process: judge the log with estimate_offline")
@@ -92,9 +92,13 @@ def estimate_over(
 
 
 def logger_client(
-    log: RecordedLog, arms: int, *, floor: float | None = None, logged_eps: float | None = None
-) -> ClientProgram:
-    """Who logged, beside parties that call `estimate_over`: shares arms and propensities.  arms: how many there are."""
+    log: RecordedLog, arms: int, *, floor: float, logged_eps: float | None = None
+) -> ClientProgram:  # fmt: skip
+    """Who logged, beside parties that call `estimate_over`: shares arms and propensities.  arms: how many there are.
+
+    floor, logged_eps: the same as the parties say, which nobody compares; no propensity may be below floor.
+    """
+    Declared(len(log), floor, logged_eps).check(arms)
     given, least = _declared(log, arms, floor, logged_eps)
     places = arguments.places_of(log.arms, tuple(range(arms)))
     batches = [(places[part], given[part]) for part in judged_together(len(log), arms)]
