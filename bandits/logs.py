@@ -74,10 +74,15 @@ class RecordedLog:
         """Features of a context."""
         return self.contexts.shape[1]
 
-    @property
-    def uniform(self) -> bool:
-        """Whether all arms were equally likely, as far as the log says."""
-        return self.propensities is None or bool(np.allclose(self.propensities, self.propensities[0], rtol=1e-6))
+    def uniform(self, arms: int) -> bool:
+        """Whether all arms were equally likely, of so many or more, as far as the log says.
+
+        Propensities that are all alike are 1 / A then; a logger that took an arm by its context alone has ones.
+        """
+        if self.propensities is None:
+            return True
+        p = self.propensities
+        return bool(np.allclose(p, p[0], rtol=1e-6)) and round(1.0 / float(p[0])) >= arms
 
     def rows(self, start: int, stop: int) -> RecordedLog:
         """A part of it."""

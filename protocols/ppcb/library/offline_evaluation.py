@@ -179,7 +179,7 @@ def evaluate_offline(
         matches += int(hit.sum())
         if progress is not None:
             progress(start + len(rows), matches)
-    return _evaluation(log, chosen)
+    return _evaluation(log, chosen, len(bandit.arms))
 
 
 def _check(bandit: PrivateContextualBandit, log: RecordedLog) -> None:
@@ -194,7 +194,7 @@ def _check(bandit: PrivateContextualBandit, log: RecordedLog) -> None:
     arguments.rewards_of(log.rewards, within=bandit.settings.reward_range)
 
 
-def _evaluation(log: RecordedLog, chosen: np.ndarray) -> Evaluation:
+def _evaluation(log: RecordedLog, chosen: np.ndarray, arms: int) -> Evaluation:
     counts = np.nonzero(chosen == log.arms)[0]
     gap = np.full(1, np.nan)
     records = tuple(
@@ -205,5 +205,5 @@ def _evaluation(log: RecordedLog, chosen: np.ndarray) -> Evaluation:
     if log.propensities is not None:
         weights = weights_of(log, chosen)
         scored, normalised = ips(log.rewards, weights), snips(log.rewards, weights)
-    name, best = ("replay", average) if log.uniform or normalised is None else ("snips", normalised)
+    name, best = ("replay", average) if normalised is None or log.uniform(arms) else ("snips", normalised)
     return Evaluation(name, best.value, best.error, len(counts), chosen, records, average, scored, normalised)
