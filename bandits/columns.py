@@ -18,6 +18,7 @@ from .logs import LARGEST, LEAST, LogError, RecordedLog
 
 _MOST_WORDS = 50  # of one column of text
 _MOST_ARMS = 1000
+_MOST_LOGGED = 1_000_000  # of a logger, not all of which need be in its log
 
 
 @dataclass(frozen=True)
@@ -46,12 +47,13 @@ class NamedLog:
 
 def log_of(
     table: Table, *, context: Sequence[str], action: str, reward: str, propensity: str | None = None,
-    greedy: tuple[str, float] | None = None,
+    greedy: tuple[str, float] | None = None, arms: int | None = None,
 ) -> NamedLog:  # fmt: skip
     """A log from these columns.
 
     greedy: in place of propensities, a column that says whether the arm was the best one by the logger, and how often
-    the logger explored: then a propensity is eps / A, and 1 - eps more for the best arm.
+    the logger explored: then a propensity is eps / A, and 1 - eps more for the best arm.  arms: A, how many the logger
+    had; those in the table if not said.
     """
     if not context:
         raise LogError("a context has at least one column: name them")
@@ -64,12 +66,29 @@ def log_of(
     if greedy is not None:
         if propensity is not None:
             raise LogError("either a column of propensities, or one that says which arms were the best, not both")
-        chances = _by_greedy(table, greedy[0], greedy[1], len(names))
+        chances = _by_greedy(table, greedy[0], greedy[1], _logged(len(names), arms, notes))
+    elif arms is not None:
+        raise LogError("how many arms the logger had is asked for where propensities follow from how often it explored")
     used = (*context, action, reward, propensity, greedy[0] if greedy else None)
     if unused := [name for name in table.names if name not in used]:
         notes.append(f"not looked at: {', '.join(unused[:5])}{f' and {len(unused) - 5} more' * (len(unused) > 5)}")
     log = RecordedLog(np.concatenate(blocks, axis=1), codes, _numbers(table, reward), chances)
     return NamedLog(log, names, tuple(context), tuple(block.shape[1] for block in blocks), tuple(notes))
+
+
+def arms_in(table: Table, name: str) -> int:
+    """How many there are in this column, whose missing values are none."""
+    values = [value for value in table.column(name) if not is_missing(value)]
+    return len(set(_named(Table({name: values}), name)))
+
+
+def _logged(seen: int, arms: int | None, notes: list[str]) -> int:
+    """How many arms the logger had; notes are added to."""
+    if arms is not None and not seen <= arms <= _MOST_LOGGED:
+        raise LogError(f"a logger of {arms:,} arms: it had the {seen:,} of the log at least, {_MOST_LOGGED:,} at most")
+    arms = arms or seen
+    notes.append(f"propensities are of a logger with {arms:,} arms: if it had more than the log, say so with --arms")
+    return arms
 
 
 def _numbers(table: Table, name: str) -> np.ndarray:

@@ -63,6 +63,7 @@ def register(commands: Any, _: Sequence[str]) -> None:
     chance.add_argument("--propensity", metavar="NAME", help="how likely the arm was (propensity, where there is one)")
     chance.add_argument("--greedy", metavar="NAME", help="whether it was the best arm, by a logger that explored")
     columns.add_argument("--logged-eps", type=float, metavar="E", help="with --greedy: how often it explored")
+    columns.add_argument("--arms", type=int, metavar="K", help="with --greedy: how many arms it had (those in the log)")
     columns.add_argument("--owners", type=_counts, metavar="2,1", help="columns of the context that each owner has")
     columns.add_argument("--rows", type=int, metavar="N", help="only the first N rows")
     policy = parser.add_argument_group("policy")
@@ -90,6 +91,8 @@ def _run(options: argparse.Namespace) -> None:
         check_picture(options.plot)
     if (options.greedy is None) != (options.logged_eps is None):
         raise ConfigError("--greedy and --logged-eps belong together: give both, or neither")
+    if options.arms is not None and options.greedy is None:
+        raise ConfigError("--arms belongs to --greedy: propensities of a column need no number of arms")
     progress: list[Progress] = []
 
     def watch(done: int, of: int) -> None:
@@ -98,7 +101,8 @@ def _run(options: argparse.Namespace) -> None:
         progress[0](done)
 
     try:
-        named = _named(options)
+        arms = _logger_arms(options)
+        named = _named(options, arms)
         shares = not options.in_the_clear
         if shares and named.log.propensities is None:
             raise ConfigError(
@@ -108,7 +112,8 @@ def _run(options: argparse.Namespace) -> None:
         found = evaluate_log(
             named, owners=options.owners, policy=options.policy, eps=options.eps, alpha=options.alpha,
             ridge=options.ridge, learn=options.learn, learning=options.logger == "learning",
-            logged_eps=options.logged_eps, shares=shares, seed=options.seed, progress=watch,
+            logged_eps=options.logged_eps if arms in (None, len(named.arms)) else None,  # by other arms: as any chances
+            shares=shares, seed=options.seed, progress=watch,
         )  # fmt: skip
     except RangeError as error:  # its cure is of a bandit, which has other options
         raise RangeError(f"{str(error).partition(':')[0]}: {_ROOM}") from error
@@ -121,7 +126,20 @@ def _run(options: argparse.Namespace) -> None:
     )
 
 
-def _named(options: argparse.Namespace) -> NamedLog:
+def _logger_arms(options: argparse.Namespace) -> int | None:
+    """How many an epsilon-greedy logger had: as is said, or as are in all of the log; None: as in what is read."""
+    from bandits.columns import arms_in
+    from bandits.tables import table_of
+
+    if options.greedy is None or options.arms is not None or options.rows is None:
+        return options.arms
+    with extra("a log in Parquet"):
+        table = table_of(options.log)
+    _there(table, "--action", [options.action])
+    return arms_in(table, options.action)
+
+
+def _named(options: argparse.Namespace, arms: int | None) -> NamedLog:
     from bandits.columns import NamedLog, log_of
     from bandits.csv_table import listed
     from bandits.logs import read_log
@@ -153,6 +171,7 @@ def _named(options: argparse.Namespace) -> NamedLog:
         reward=options.reward,
         propensity=propensity,
         greedy=None if options.greedy is None else (options.greedy, options.logged_eps),
+        arms=arms,
     )
 
 

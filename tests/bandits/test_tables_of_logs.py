@@ -211,6 +211,14 @@ def test_propensities_of_a_logger_that_explored() -> None:
     table = table_of({"age": [1, 2], "drug": [0, 1], "cured": [1, 0], "best": [True, False]})
     found = log_of(table, context=["age"], action="drug", reward="cured", greedy=("best", 0.2)).log
     assert found.propensities is not None and found.propensities.tolist() == [0.9, 0.1]
+    found = log_of(table, context=["age"], action="drug", reward="cured", greedy=("best", 0.2), arms=4)
+    assert found.log.propensities is not None and np.allclose(found.log.propensities, [0.85, 0.05])
+    assert found.notes == ("propensities are of a logger with 4 arms: if it had more than the log, say so with --arms",)
+    for arms in (1, -3, 10**400):
+        with pytest.raises(TableError, match="had the 2 of the log at least, 1,000,000 at most"):
+            log_of(table, context=["age"], action="drug", reward="cured", greedy=("best", 0.2), arms=arms)
+    with pytest.raises(TableError, match="asked for where propensities follow from"):
+        log_of(table, context=["age"], action="drug", reward="cured", arms=4)
     for eps in (0.0, 1e-320, 1.5, float("nan")):
         with pytest.raises(TableError, match=f"a probability above 0 and at most 1, not {eps:g}"):
             log_of(table, context=["age"], action="drug", reward="cured", greedy=("best", eps))
