@@ -17,7 +17,7 @@ from .csv_table import Table, TableError, is_missing
 from .logs import LARGEST, LEAST, LogError, RecordedLog
 
 _MOST_WORDS = 50  # of one column of text
-_MOST_ARMS = 1000
+MOST_ARMS = 1000
 _MOST_LOGGED = 1_000_000  # of a logger, not all of which need be in its log
 
 
@@ -119,8 +119,8 @@ def _arms(table: Table, name: str, notes: list[str]) -> tuple[np.ndarray, tuple[
     codes = np.array([places[word] for word in words])
     if len(names) < 2:
         raise LogError(f"column {name!r} has {names[0]!r} in every row: a log of at least 2 arms is wanted")
-    if len(names) > _MOST_ARMS:
-        raise LogError(f"column {name!r} has {len(names):,} different arms, {_MOST_ARMS:,} at most: is it the action?")
+    if len(names) > MOST_ARMS:
+        raise LogError(f"column {name!r} has {len(names):,} different arms, {MOST_ARMS:,} at most: is it the action?")
     return codes.astype(np.int64), tuple(names)
 
 

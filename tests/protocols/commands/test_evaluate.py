@@ -154,6 +154,30 @@ def test_a_mistake_is_one_line(words: list[str], said: str, log: Path, capsys: p
 
 
 @pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ([], "has an arm 10,000,000,007: number arms from 0, 1,000 of them at most"),
+        (["--context", "age"], "no columns: leave out --context"),
+        (["--action", "arm"], "leave out --action"),
+        (["--reward", "paid"], "leave out --reward"),
+        (["--propensity", "q"], "leave out --propensity"),
+        (["--greedy", "best", "--logged-eps", "0.1", "--rows", "9"], "leave out --greedy"),
+    ],
+)
+def test_what_an_archive_has_no_use_for_is_one_line(
+    more: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arms = np.arange(20) % 2 * 10**10 + 7
+    np.savez(tmp_path / "log.npz", contexts=np.ones((20, 2)), arms=arms, rewards=np.ones(20))
+    with pytest.raises(SystemExit) as left:
+        main(["evaluate", str(tmp_path / "log.npz"), "--in-the-clear", *more])
+    told = capsys.readouterr().err
+    assert left.value.code == 2 and said in told and told.count("\n") == 1
+    np.savez(tmp_path / "log.npz", contexts=np.ones((20, 2)), arms=np.arange(20) % 2 * 999, rewards=np.ones(20))
+    main(["evaluate", str(tmp_path / "log.npz"), "--in-the-clear", "--owners", "1,1"])
+
+
+@pytest.mark.parametrize(
     ("chance", "more"), [("0.5", ["--ridge", "1e-300"]), ("0.5", ["--ridge", "1e-30"]), ("1e-9", [])]
 )  # fmt: skip
 def test_what_leaves_no_room_is_told_with_its_own_options(
