@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from .csv_table import Table, TableError, is_missing
-from .logs import LARGEST, LogError, RecordedLog
+from .logs import LARGEST, LEAST, LogError, RecordedLog
 
 _MOST_WORDS = 50  # of one column of text
-_MOST_ARMS = 1000
+MOST_ARMS = 1000
+_MOST_LOGGED = 1_000_000  # of a logger, not all of which need be in its log
 
 
 @dataclass(frozen=True)
@@ -46,12 +47,13 @@ class NamedLog:
 
 def log_of(
     table: Table, *, context: Sequence[str], action: str, reward: str, propensity: str | None = None,
-    greedy: tuple[str, float] | None = None,
+    greedy: tuple[str, float] | None = None, arms: int | None = None,
 ) -> NamedLog:  # fmt: skip
     """A log from these columns.
 
     greedy: in place of propensities, a column that says whether the arm was the best one by the logger, and how often
-    the logger explored: then a propensity is eps / A, and 1 - eps more for the best arm.
+    the logger explored: then a propensity is eps / A, and 1 - eps more for the best arm.  arms: A, how many the logger
+    had; those in the table if not said.
     """
     if not context:
         raise LogError("a context has at least one column: name them")
@@ -64,12 +66,29 @@ def log_of(
     if greedy is not None:
         if propensity is not None:
             raise LogError("either a column of propensities, or one that says which arms were the best, not both")
-        chances = _by_greedy(table, greedy[0], greedy[1], len(names))
+        chances = _by_greedy(table, greedy[0], greedy[1], _logged(len(names), arms, notes))
+    elif arms is not None:
+        raise LogError("how many arms the logger had is asked for where propensities follow from how often it explored")
     used = (*context, action, reward, propensity, greedy[0] if greedy else None)
     if unused := [name for name in table.names if name not in used]:
         notes.append(f"not looked at: {', '.join(unused[:5])}{f' and {len(unused) - 5} more' * (len(unused) > 5)}")
     log = RecordedLog(np.concatenate(blocks, axis=1), codes, _numbers(table, reward), chances)
     return NamedLog(log, names, tuple(context), tuple(block.shape[1] for block in blocks), tuple(notes))
+
+
+def arms_in(table: Table, name: str) -> int:
+    """How many there are in this column, whose missing values are none."""
+    values = [value for value in table.column(name) if not is_missing(value)]
+    return len(set(_named(Table({name: values}), name)))
+
+
+def _logged(seen: int, arms: int | None, notes: list[str]) -> int:
+    """How many arms the logger had; notes are added to."""
+    if arms is not None and not seen <= arms <= _MOST_LOGGED:
+        raise LogError(f"a logger of {arms:,} arms: it had the {seen:,} of the log at least, {_MOST_LOGGED:,} at most")
+    arms = arms or seen
+    notes.append(f"propensities are of a logger with {arms:,} arms: if it had more than the log, say so with --arms")
+    return arms
 
 
 def _numbers(table: Table, name: str) -> np.ndarray:
@@ -100,8 +119,8 @@ def _arms(table: Table, name: str, notes: list[str]) -> tuple[np.ndarray, tuple[
     codes = np.array([places[word] for word in words])
     if len(names) < 2:
         raise LogError(f"column {name!r} has {names[0]!r} in every row: a log of at least 2 arms is wanted")
-    if len(names) > _MOST_ARMS:
-        raise LogError(f"column {name!r} has {len(names):,} different arms, {_MOST_ARMS:,} at most: is it the action?")
+    if len(names) > MOST_ARMS:
+        raise LogError(f"column {name!r} has {len(names):,} different arms, {MOST_ARMS:,} at most: is it the action?")
     return codes.astype(np.int64), tuple(names)
 
 
@@ -165,12 +184,12 @@ def _numeric(value: Any) -> bool:
 
 def _propensities(table: Table, name: str) -> np.ndarray:
     found = _numbers(table, name)
-    fits = (found > 0.0) & (found <= 1.0)
+    fits = (found >= LEAST) & (found <= 1.0)
     if not fits.all():
         row = int(np.argmin(fits))
         raise LogError(
             f"{name} of {table.place(row)} is {found[row]:g}: propensities are the chances with which the logged arms "
-            "were pulled, above 0 and at most 1"
+            f"were pulled, above 0 and at most 1, none below {LEAST:.2g}"
         )
     return found
 
@@ -183,6 +202,6 @@ def _by_greedy(table: Table, name: str, eps: float, arms: int) -> np.ndarray:
             f"{name} of {table.place(row)} is {bits[row]:g}: the column that says whether an arm was the best holds "
             "0 and 1, or true and false"
         )
-    if not 0.0 < eps <= 1.0:
+    if not arms * LEAST <= eps <= 1.0:
         raise LogError(f"a logger that explored did so with a probability above 0 and at most 1, not {eps:g}")
     return eps / arms + (1.0 - eps) * bits

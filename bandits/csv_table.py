@@ -43,7 +43,7 @@ class TableError(ValueError):
 class Table(NamedTuple):
     """columns: the values of each name.  notes: what was found out of the file, or left out, in words.
 
-    decimal: what stands before the decimals, "." or ","; "?" where a comma may as well end the thousands.
+    decimal: what stands before the decimals, "." or ","; "?" where a comma in 1,250 may as well end the thousands.
     lines: the line of the file, counted from 1, on which each row begins; none where there are no lines.
     """
 
@@ -90,16 +90,18 @@ def read_table(path: Path, *, most: int | None = None) -> Table:
         raise TableError(f"{path.name} has no rows: a line of names and at least one of values are wanted")
     names = [name.strip() for name in found.pop(0)[1]]
     begins, rows = [line for line, _ in found], [row for _, row in found]
-    if all(len(row) == len(names) + 1 for row in rows):  # as R writes row names, without a name of theirs
+    single = len(names) == 1  # a decimal comma then looks as if it ended a row's name
+    if not single and all(len(row) == len(names) + 1 for row in rows):  # R's row names, which have no name of their own
         names = ["", *names]
     for line, row in found:
         if len(row) != len(names):
-            raise TableError(f"line {line} has {len(row)} values for {len(names)} columns")
+            cure = ": write a point before decimals, or a name for each column" if single else ""
+            raise TableError(f"line {line} has {len(row)} values for {len(names)} column{'s' * (not single)}{cure}")
     columns = list(zip(names, zip(*rows), strict=True))
     while len(columns) > 1 and not columns[-1][0] and not any(columns[-1][1]):  # a line that ends with a delimiter
         columns.pop()
     once([name for name, _ in columns], path.name)
-    decimal = _decimal(rows[:_SAMPLE], delimiter)
+    decimal = _decimal(rows, delimiter)
     if decimal == ",":
         notes.append("a comma stands before the decimals")
     return without_row_names(Table(dict(columns), tuple(notes), decimal, begins))
@@ -138,12 +140,20 @@ def unpacked(path: Path) -> bytes:
 
 
 def _rows(lines: Sequence[str], delimiter: str, first: int) -> Iterator[tuple[int, list[str]]]:
-    """Values of each row that has any, and the line that it begins on.  first: what the first line counts."""
+    """Values of each row, and the line that it begins on.  first: what the first line counts.
+
+    A blank line is no row; between the rows of one column it is a value that is missing.
+    """
     reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
-    begins = first
+    begins, columns = first, 0
+    blank: list[tuple[int, list[str]]] = []
     for row in reader:
         if row:
+            yield from blank
             yield begins, row
+            columns, blank = columns or len(row), []
+        elif columns == 1:
+            blank.append((begins, [""]))
         begins = first + reader.line_num
 
 
@@ -151,7 +161,7 @@ def _numbers(table: Table, name: str) -> np.ndarray:
     values = table.column(name)
     if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
         return values.astype(np.float64)
-    if table.decimal == ".":
+    if table.decimal != ",":
         try:
             return np.array([float(value) for value in values])
         except (TypeError, ValueError, OverflowError):
@@ -167,7 +177,7 @@ def _number(value: Any, where: str, decimal: str) -> float:
         raise TableError(f"{where} is missing: fill it in, or drop the row")
     if text.lower() in _TRUTH:
         return _TRUTH[text.lower()]
-    if (decimal == "," and "." in text) or (decimal == "?" and "," in text):
+    if (decimal == "," and "." in text) or (decimal == "?" and _THOUSANDS.fullmatch(text)):
         cure = "with or without thousands: write it without them"
         raise TableError(f"{where} is {text[:20]!r}, {cure}", told=f"{where} is ..., {cure}")
     try:
@@ -281,11 +291,14 @@ def _delimiter(lines: Sequence[str]) -> str:
 
 
 def _decimal(rows: Sequence[Sequence[str]], delimiter: str) -> str:
-    """What stands before the decimals, judged by all values of some rows."""
-    found = [value.strip() for row in rows for value in row if _COMMA.fullmatch(value.strip())]
-    if not found:
-        return "."
-    return "?" if delimiter == "," and all(map(_THOUSANDS.fullmatch, found)) else ","
+    """What stands before the decimals, judged by all values; of columns that end at semicolons, it is the comma."""
+    thousands = False
+    for value in itertools.chain.from_iterable(rows):
+        if "," in value and _COMMA.fullmatch(text := value.strip()):
+            if delimiter == ";" or not _THOUSANDS.fullmatch(text):
+                return ","
+            thousands = True
+    return "?" if thousands else "."
 
 
 def listed(names: Sequence[str]) -> str:

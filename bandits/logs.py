@@ -23,6 +23,7 @@ from .play import Record, gaps
 
 _ARRAYS = ("contexts", "arms", "rewards", "propensities")
 LARGEST = 1e100  # of a number, so that squares of many can be added up
+LEAST = 2.0**-60  # propensity, so that a weight has an inverse
 _OPEN_BANDIT = {"policy": ("random", "bts"), "campaign": ("all", "men", "women")}
 
 
@@ -57,12 +58,12 @@ class RecordedLog:
                     "clean them or drop the row"
                 )
         if self.propensities is not None:
-            fits = (self.propensities > 0) & (self.propensities <= 1)
+            fits = (self.propensities >= LEAST) & (self.propensities <= 1)
             if not fits.all():
                 row = int(np.argmin(fits))
                 raise LogError(
                     f"row {row} (counted from 0) has {self.propensities[row]:g}: propensities are the chances with "
-                    "which the logged arms were pulled, above 0 and at most 1"
+                    f"which the logged arms were pulled, above 0 and at most 1, none below {LEAST:.2g}"
                 )
 
     def __len__(self) -> int:
@@ -73,10 +74,15 @@ class RecordedLog:
         """Features of a context."""
         return self.contexts.shape[1]
 
-    @property
-    def uniform(self) -> bool:
-        """Whether all arms were equally likely, as far as the log says."""
-        return self.propensities is None or bool(np.allclose(self.propensities, self.propensities[0], rtol=1e-6))
+    def uniform(self, arms: int) -> bool:
+        """Whether all arms were equally likely, of so many or more, as far as the log says.
+
+        Propensities that are all alike are 1 / A then; a logger that took an arm by its context alone has ones.
+        """
+        if self.propensities is None:
+            return True
+        p = self.propensities
+        return bool(np.allclose(p, p[0], rtol=1e-6)) and round(1.0 / float(p[0])) >= arms
 
     def rows(self, start: int, stop: int) -> RecordedLog:
         """A part of it."""

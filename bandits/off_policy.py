@@ -104,7 +104,7 @@ def judge(problem: Problem, candidate: Candidate, predicted: np.ndarray) -> list
     """By all estimators that the log allows.  predicted: (rows, arms), the model's reward of each arm."""
     log, late = problem.judged, slice(problem.first, None)
     hit = candidate.arms[late] == log.arms
-    doubts = [] if log.uniform else ["arms were not logged uniformly"]
+    doubts = [] if log.uniform(problem.arms) else ["arms were not logged uniformly"]
     found = [_finding(candidate.name, "replay", replay_average(log.rewards, hit), hit.astype(float), doubts, log)]
     if log.propensities is None:
         return found

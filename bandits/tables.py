@@ -46,7 +46,7 @@ def _from_frame(frame: Any, most: int | None) -> Table:
     lengths = {values.shape for values in columns.values()}
     if len(lengths) != 1 or len(next(iter(lengths))) != 1 or lengths == {(0,)}:
         raise TableError("this frame has no rows, or columns of several lengths: one value in each row is wanted")
-    return Table(columns)
+    return Table(columns, decimal="?")
 
 
 def _from_parquet(path: Path, most: int | None) -> Table:
@@ -58,14 +58,14 @@ def _from_parquet(path: Path, most: int | None) -> Table:
     except (OSError, ArrowException) as error:
         raise TableError(f"{path.name} is damaged or no Parquet: fetch it again") from error
     columns = found.slice(0, most) if most is not None else found
-    return Table({name: columns[name].to_pylist() for name in columns.column_names})
+    return Table({name: columns[name].to_pylist() for name in columns.column_names}, decimal="?")
 
 
 def _from_json(path: Path, most: int | None) -> Table:
     """An object for each line, or one array of objects; what is nested is named with points: context.age."""
     notes: list[str] = []
     found, begins = _values(decoded(unpacked(path), path, notes))
-    table = Table({}, tuple(notes), lines=begins)
+    table = Table({}, tuple(notes), "?", begins)
     if not found[:most]:
         raise TableError(f"{path.name} has no rows: {_AS_ROWS}")
     if len(found) == 1 and _of_columns(found[0]):

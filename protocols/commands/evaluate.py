@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ..ppcb.library.log_evaluation import LogEvaluation
 
 _COLUMNS = (("by", "s"), ("estimate", "s"), ("95 % interval", "s"), ("rows", "s"), ("", "s"))
+_COLUMNS_OF = ("context", "action", "reward", "propensity", "greedy")  # options that name columns
 _WIDTH = 60  # of the table, so that it stands in a narrow terminal
 _NAMES = {"average": "average", "replay": "replay", "ips": "IPS", "snips": "SNIPS", "dr": "DR"}
 _ROOM = "choose --ridge and --alpha nearer 1, or fewer --rows, or leave out rows of so small a propensity"
@@ -57,12 +58,13 @@ def register(commands: Any, _: Sequence[str]) -> None:
         "--context", type=_words, metavar="A,B,...",
         help="what was known (x0, x1, ...); a name with a comma in it is quoted, as in CSV: '\"age, years\",bp'",
     )  # fmt: skip
-    columns.add_argument("--action", default="arm", metavar="NAME", help="the arm that was pulled (arm)")
-    columns.add_argument("--reward", default="reward", metavar="NAME", help="what it paid (reward)")
+    columns.add_argument("--action", metavar="NAME", help="the arm that was pulled (arm)")
+    columns.add_argument("--reward", metavar="NAME", help="what it paid (reward)")
     chance = columns.add_mutually_exclusive_group()
     chance.add_argument("--propensity", metavar="NAME", help="how likely the arm was (propensity, where there is one)")
     chance.add_argument("--greedy", metavar="NAME", help="whether it was the best arm, by a logger that explored")
     columns.add_argument("--logged-eps", type=float, metavar="E", help="with --greedy: how often it explored")
+    columns.add_argument("--arms", type=int, metavar="K", help="with --greedy: how many arms it had (those in the log)")
     columns.add_argument("--owners", type=_counts, metavar="2,1", help="columns of the context that each owner has")
     columns.add_argument("--rows", type=int, metavar="N", help="only the first N rows")
     policy = parser.add_argument_group("policy")
@@ -88,8 +90,8 @@ def _run(options: argparse.Namespace) -> None:
 
     if options.plot is not None:
         check_picture(options.plot)
-    if (options.greedy is None) != (options.logged_eps is None):
-        raise ConfigError("--greedy and --logged-eps belong together: give both, or neither")
+    _check(options)
+    options.action, options.reward = options.action or "arm", options.reward or "reward"
     progress: list[Progress] = []
 
     def watch(done: int, of: int) -> None:
@@ -98,7 +100,8 @@ def _run(options: argparse.Namespace) -> None:
         progress[0](done)
 
     try:
-        named = _named(options)
+        arms = _logger_arms(options)
+        named = _named(options, arms)
         shares = not options.in_the_clear
         if shares and named.log.propensities is None:
             raise ConfigError(
@@ -108,7 +111,8 @@ def _run(options: argparse.Namespace) -> None:
         found = evaluate_log(
             named, owners=options.owners, policy=options.policy, eps=options.eps, alpha=options.alpha,
             ridge=options.ridge, learn=options.learn, learning=options.logger == "learning",
-            logged_eps=options.logged_eps, shares=shares, seed=options.seed, progress=watch,
+            logged_eps=options.logged_eps if arms in (None, len(named.arms)) else None,  # by other arms: as any chances
+            shares=shares, seed=options.seed, progress=watch,
         )  # fmt: skip
     except RangeError as error:  # its cure is of a bandit, which has other options
         raise RangeError(f"{str(error).partition(':')[0]}: {_ROOM}") from error
@@ -121,8 +125,32 @@ def _run(options: argparse.Namespace) -> None:
     )
 
 
-def _named(options: argparse.Namespace) -> NamedLog:
-    from bandits.columns import NamedLog, log_of
+def _check(options: argparse.Namespace) -> None:
+    """ConfigError for options that do not go together."""
+    if (options.greedy is None) != (options.logged_eps is None):
+        raise ConfigError("--greedy and --logged-eps belong together: give both, or neither")
+    if options.arms is not None and options.greedy is None:
+        raise ConfigError("--arms belongs to --greedy: propensities of a column need no number of arms")
+    named = [name for name in _COLUMNS_OF if getattr(options, name) is not None]
+    if options.log.endswith(".npz") and named:
+        raise ConfigError(f"an .npz has arrays of its own names and no columns: leave out --{named[0]}")
+
+
+def _logger_arms(options: argparse.Namespace) -> int | None:
+    """How many an epsilon-greedy logger had: as is said, or as are in all of the log; None: as in what is read."""
+    from bandits.columns import arms_in
+    from bandits.tables import table_of
+
+    if options.greedy is None or options.arms is not None or options.rows is None:
+        return options.arms
+    with extra("a log in Parquet"):
+        table = table_of(options.log)
+    _there(table, "--action", [options.action])
+    return arms_in(table, options.action)
+
+
+def _named(options: argparse.Namespace, arms: int | None) -> NamedLog:
+    from bandits.columns import MOST_ARMS, NamedLog, log_of
     from bandits.csv_table import listed
     from bandits.logs import read_log
     from bandits.tables import table_of
@@ -131,7 +159,9 @@ def _named(options: argparse.Namespace) -> NamedLog:
         raise ConfigError(f"a log of {options.rows} rows cannot be learned from and judged: read at least 3")
     if options.log.endswith(".npz"):
         log = read_log(options.log).rows(0, options.rows or 1 << 62)
-        names = tuple(str(arm) for arm in range(int(log.arms.max()) + 1))
+        if (last := int(log.arms.max())) >= MOST_ARMS:
+            raise ConfigError(f"{options.log} has an arm {last:,}: number arms from 0, {MOST_ARMS:,} of them at most")
+        names = tuple(str(arm) for arm in range(last + 1))
         return NamedLog(log, names, tuple(f"x{i}" for i in range(log.dim)), (1,) * log.dim)
     with extra("a log in Parquet"):
         table = table_of(options.log, most=options.rows)
@@ -153,6 +183,7 @@ def _named(options: argparse.Namespace) -> NamedLog:
         reward=options.reward,
         propensity=propensity,
         greedy=None if options.greedy is None else (options.greedy, options.logged_eps),
+        arms=arms,
     )
 
 

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from bandits.csv_table import is_missing
 from mpc.errors import ConfigError
 from mpc.files import mac
 from mpc.net.transport import Stamp
@@ -52,9 +53,11 @@ NO_ROWS = Rows(False)
 
 
 def check_distinct(ids: Sequence[str]) -> None:
-    """ConfigError where two rows are of one id; says which rows."""
+    """ConfigError where a row has no id, or two rows are of one; says which rows."""
     first: dict[str, int] = {}
     for row, each in enumerate(ids):
+        if is_missing(each):
+            raise ConfigError(f"row {row} has no id: fill it in, or drop the row")
         if (before := first.setdefault(each, row)) != row:
             raise ConfigError(f"rows {before} and {row} are of the same id: leave one of them")
 

@@ -318,11 +318,11 @@ def _own(config: Config, apart: Apart | None, fresh: Fresh) -> tuple[Any, Rows]:
     rows, ids = read
     if rows.shape[1] not in (wanted.columns, wanted.columns + wanted.more) or not rows.shape[1]:
         raise ConfigError(f"{config.data} gives {rows.shape[1]} columns, and {config.role} brings {_wanted(wanted)}")
-    if len(rows) < wanted.rows:
+    if len(rows) != wanted.rows:
         raise ConfigError(f"{len(rows):,} rows, and this run takes {wanted.rows:,}: one for each {wanted.row}")
     if ids is not None:
-        check_distinct(ids := ids[: wanted.rows])
-    return apart.brought(config.role, rows[: wanted.rows], fresh), Rows(True, ids)
+        check_distinct(ids)
+    return apart.brought(config.role, rows, fresh), Rows(True, ids)
 
 
 def _wanted(wanted: Brings) -> str:

@@ -42,6 +42,37 @@ def test_what_is_no_table_of_numbers_is_refused(tmp_path: Path) -> None:
         read_columns(tmp_path / "a.txt")
 
 
+def test_a_number_with_thousands_is_refused_wherever_it_stands(tmp_path: Path) -> None:
+    incomes = [f"{900 + 2 * row:,}" for row in range(120)]  # with a comma from the 51st on
+    for end, name in ((",", "a.csv"), ("\t", "tabs.csv")):
+        lines = [f'{row}{end}"{income}"' for row, income in enumerate(incomes)]
+        (tmp_path / name).write_text("\n".join([f"row{end}income", *lines]))
+        with pytest.raises(TableError, match="income of line 52 is '1,000', with or without thousands"):
+            read_columns(tmp_path / name, ["income"])
+    lines = ["row,dose,income", *(f'{row},"0,5","{income}"' for row, income in enumerate(incomes))]
+    (tmp_path / "a.csv").write_text("\n".join(lines))
+    assert read_columns(tmp_path / "a.csv", ["dose"]).tolist() == [[0.5]] * 120
+
+
+@pytest.mark.parametrize("text", ["bp\n0,15\n0,25\n-0,5\n", "bp\n7\n0,25\n", 'bp\n"1",0\n"2",5\n'])
+def test_a_comma_in_one_column_ends_no_name_of_a_row(text: str, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(text)
+    with pytest.raises(TableError, match="2 values for 1 column: write a point before decimals, or a name for each"):
+        read_columns(tmp_path / "a.csv")
+    (tmp_path / "a.csv").write_text('bp\n"0,15"\n"-0,5"\n')
+    assert read_columns(tmp_path / "a.csv").tolist() == [[0.15], [-0.5]]
+
+
+def test_a_blank_line_between_values_of_one_column_is_a_missing_one(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("\nbp\n1\n\n\n4\n")
+    with pytest.raises(TableError, match="bp of line 4 is missing: fill it in, or drop the row"):
+        read_columns(tmp_path / "a.csv")
+    (tmp_path / "a.csv").write_text("\nbp\n1\n4\n\n\n")
+    assert read_columns(tmp_path / "a.csv").tolist() == [[1.0], [4.0]], "lines behind the last value are none"
+    (tmp_path / "a.csv").write_text("bp,dose\n1,2\n\n4,5\n")
+    assert read_columns(tmp_path / "a.csv").tolist() == [[1.0, 2.0], [4.0, 5.0]]
+
+
 def test_fields_of_an_array_have_names_and_ids_are_text(tmp_path: Path) -> None:
     rows = np.array([("b7", 1.5, 2), ("a1", -1.0, 3)], [("who", "U4"), ("age", "f8"), ("count", "i4")])
     np.save(tmp_path / "named.npy", rows)

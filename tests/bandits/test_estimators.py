@@ -116,6 +116,21 @@ def test_propensities_of_few_digits_are_believed_and_single_heavy_rows_are_not()
     assert any("lies on" in doubt or "effective" in doubt for doubt in found[1].doubts)
 
 
+@pytest.mark.parametrize(
+    ("chance", "arms", "uniform"),
+    [(1.0, 4, False), (0.5, 4, False), (1 / 3, 4, False), (0.25, 4, True), (0.2, 4, True), (0.143, 7, True)],
+)
+def test_a_logger_that_drew_among_fewer_arms_than_there_are_was_not_uniform(
+    chance: float, arms: int, uniform: bool
+) -> None:
+    """All propensities are alike where each context has its own arms, as where it has one that was always pulled."""
+    given = replace(problem(chance, rows=4000), arms=arms)
+    scores = np.zeros((4000, arms))
+    for candidate in candidates(given, scores, name="it", arms="abcdefg", seed=1):
+        replayed = judge(given, candidate, scores)[0]
+        assert ("arms were not logged uniformly" in replayed.doubts) is not uniform and replayed.estimator == "replay"
+
+
 def test_policies_without_contexts_and_what_casts_doubt() -> None:
     given = problem(rows=4000)
     scores = np.tile([0.2, 0.4, 0.6, 0.8], (4000, 1))

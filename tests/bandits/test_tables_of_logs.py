@@ -116,6 +116,18 @@ def test_what_cannot_be_read_says_what_to_change(text: bytes, words: str, tmp_pa
         log(path)
 
 
+def test_text_with_thousands_is_no_decimal_in_json_and_frames(tmp_path: Path) -> None:
+    (tmp_path / "log.jsonl").write_text('{"age": "900", "tag": "1,5"}\n{"age": "1,250", "tag": 2.5}\n')
+    (tmp_path / "log.json").write_text('[{"age": "900"}, {"age": "1,250"}]')
+    for source, place in (
+        (tmp_path / "log.jsonl", "line 2"), (tmp_path / "log.json", "row 1"),
+        ({"age": np.array(["900", "1,250"], object)}, "row 1"), ({"age": ["900", "1,250"]}, "row 1"),
+    ):  # fmt: skip
+        with pytest.raises(TableError, match=f"age of {place}.* is '1,250', with or without thousands: write it with"):
+            table_of(source).numbers("age")
+    assert table_of(tmp_path / "log.jsonl").numbers("tag").tolist() == [1.5, 2.5]
+
+
 @pytest.mark.parametrize(
     ("given", "names"),
     [
@@ -151,7 +163,7 @@ def test_an_arm_that_is_missing_is_no_arm(none: Any) -> None:
 
 @pytest.mark.parametrize("at", [0, 1, 300])
 def test_a_propensity_that_is_none_is_named(at: int, tmp_path: Path) -> None:
-    for bad in ("0", "1.5", "-0.5"):
+    for bad in ("0", "1.5", "-0.5", "1e-300"):
         rows = [f"{i},{i % 2},1,{bad if i == at else 0.5}" for i in range(301)]
         (tmp_path / "log.csv").write_text("\n".join(["age,drug,cured,p", *rows]))
         with pytest.raises(TableError, match=f"p of line {at + 2} is {bad}: .* above 0 and at most 1"):
@@ -199,6 +211,17 @@ def test_propensities_of_a_logger_that_explored() -> None:
     table = table_of({"age": [1, 2], "drug": [0, 1], "cured": [1, 0], "best": [True, False]})
     found = log_of(table, context=["age"], action="drug", reward="cured", greedy=("best", 0.2)).log
     assert found.propensities is not None and found.propensities.tolist() == [0.9, 0.1]
+    found = log_of(table, context=["age"], action="drug", reward="cured", greedy=("best", 0.2), arms=4)
+    assert found.log.propensities is not None and np.allclose(found.log.propensities, [0.85, 0.05])
+    assert found.notes == ("propensities are of a logger with 4 arms: if it had more than the log, say so with --arms",)
+    for arms in (1, -3, 10**400):
+        with pytest.raises(TableError, match="had the 2 of the log at least, 1,000,000 at most"):
+            log_of(table, context=["age"], action="drug", reward="cured", greedy=("best", 0.2), arms=arms)
+    with pytest.raises(TableError, match="asked for where propensities follow from"):
+        log_of(table, context=["age"], action="drug", reward="cured", arms=4)
+    for eps in (0.0, 1e-320, 1.5, float("nan")):
+        with pytest.raises(TableError, match=f"a probability above 0 and at most 1, not {eps:g}"):
+            log_of(table, context=["age"], action="drug", reward="cured", greedy=("best", eps))
 
 
 def test_each_owner_scales_its_own_columns_within_the_bound() -> None:

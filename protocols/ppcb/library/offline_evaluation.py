@@ -82,8 +82,8 @@ def estimate_over(
     """The same at one party's end of a network, made by `PrivateContextualBandit.over` or loaded there.
 
     contexts: this party's own features of the logged rows, in an order that all have.  floor, logged_eps: what all say
-    of the log; no propensity is below floor, which is logged_eps / A where that is given.  The puller's process runs
-    `logger_client`, the payer's `log_payer_client`.
+    of the log, its logger too; no propensity is below floor, which is logged_eps / A where that is given.  The puller's
+    process runs `logger_client`, the payer's `log_payer_client`.
     """
     if bandit._service.hosting.whole:
         raise ConfigError("all parties are in this process: judge the log with estimate_offline")
@@ -92,9 +92,13 @@ def estimate_over(
 
 
 def logger_client(
-    log: RecordedLog, arms: int, *, floor: float | None = None, logged_eps: float | None = None
-) -> ClientProgram:
-    """Who logged, beside parties that call `estimate_over`: shares arms and propensities.  arms: how many there are."""
+    log: RecordedLog, arms: int, *, floor: float, logged_eps: float | None = None
+) -> ClientProgram:  # fmt: skip
+    """Who logged, beside parties that call `estimate_over`: shares arms and propensities.  arms: how many there are.
+
+    floor, logged_eps: the same as the parties say, which nobody compares; no propensity may be below floor.
+    """
+    Declared(len(log), floor, logged_eps).check(arms)
     given, least = _declared(log, arms, floor, logged_eps)
     places = arguments.places_of(log.arms, tuple(range(arms)))
     batches = [(places[part], given[part]) for part in judged_together(len(log), arms)]
@@ -175,7 +179,7 @@ def evaluate_offline(
         matches += int(hit.sum())
         if progress is not None:
             progress(start + len(rows), matches)
-    return _evaluation(log, chosen)
+    return _evaluation(log, chosen, len(bandit.arms))
 
 
 def _check(bandit: PrivateContextualBandit, log: RecordedLog) -> None:
@@ -190,7 +194,7 @@ def _check(bandit: PrivateContextualBandit, log: RecordedLog) -> None:
     arguments.rewards_of(log.rewards, within=bandit.settings.reward_range)
 
 
-def _evaluation(log: RecordedLog, chosen: np.ndarray) -> Evaluation:
+def _evaluation(log: RecordedLog, chosen: np.ndarray, arms: int) -> Evaluation:
     counts = np.nonzero(chosen == log.arms)[0]
     gap = np.full(1, np.nan)
     records = tuple(
@@ -201,5 +205,5 @@ def _evaluation(log: RecordedLog, chosen: np.ndarray) -> Evaluation:
     if log.propensities is not None:
         weights = weights_of(log, chosen)
         scored, normalised = ips(log.rewards, weights), snips(log.rewards, weights)
-    name, best = ("replay", average) if log.uniform or normalised is None else ("snips", normalised)
+    name, best = ("replay", average) if normalised is None or log.uniform(arms) else ("snips", normalised)
     return Evaluation(name, best.value, best.error, len(counts), chosen, records, average, scored, normalised)

@@ -54,6 +54,16 @@ class Declared(NamedTuple):
     floor: float
     logged_eps: float | None = None
 
+    def check(self, arms: int) -> None:
+        """RangeError where that is no chance, or is not below those of who explores so often."""
+        if not 0.0 < self.floor <= 1.0:
+            raise RangeError(f"a least propensity lies above 0 and at most 1, not {self.floor:g}")
+        if self.logged_eps is not None and not self.floor * arms * (1.0 - 1e-6) <= self.logged_eps <= 1.0:
+            raise RangeError(
+                f"who explores in {self.logged_eps:g} of all decisions among {arms} arms pulls each with at least "
+                f"{self.logged_eps / arms:.3g}, and {self.floor:.3g} was declared as the least propensity"
+            )
+
 
 class Judged(NamedTuple):
     """(3,) estimates and variances of one row, by IPS, SNIPS and DR; NaN for SNIPS where weights do not average 1."""
@@ -102,8 +112,9 @@ def estimate(
 
 
 def check(settings: Settings, declared: Declared) -> int:
-    """Fraction bits that deviations are squared with; RangeError where a sum could leave its word."""
-    weight = math.log2(max(settings.reward, 1.0) / declared.floor)
+    """Fraction bits that deviations are squared with; RangeError where a sum could leave its word, or no floor is."""
+    declared.check(settings.arms)
+    weight = math.log2(max(settings.reward, 1.0)) - math.log2(declared.floor)
     size = math.ceil(weight + settings.value_bits) + 2  # of q + w (r - m) less its mean
     rows = math.ceil(math.log2(declared.rows))
     fits = min(_FINEST, (VALUE_BITS - 2) // 2 - size, VALUE_BITS - 1 - 2 * size - rows)

@@ -27,6 +27,29 @@ def log(tmp_path: Path) -> Path:
     return path
 
 
+def greedy(path: Path) -> list[str]:
+    """A log of 200 rows, of which the first 60 have two of four arms; and the words that judge it."""
+    rng = np.random.default_rng(2)
+    best = rng.integers(0, 2, 200)
+    arms = np.where(rng.random(200) < 0.3, rng.integers(0, 4, 200), best)
+    arms[:60] = best[:60]
+    rows = [f"{at % 7},{arm},{rng.integers(0, 2)},{int(arm == top)}" for at, (arm, top) in enumerate(zip(arms, best))]
+    path.write_text("\n".join(["x0,arm,reward,best", *rows[:60], "1,,1,0", *rows[60:]]))
+    return ["evaluate", str(path), "--greedy", "best", "--logged-eps", "0.3", "--owners", "1,0", "--rows", "60"]
+
+
+@pytest.mark.parametrize(("more", "arms"), [([], 4), (["--arms", "6"], 6), (["--arms", "2"], 2)])
+def test_propensities_are_of_all_arms_that_the_logger_had(
+    more: list[str], arms: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On shares too, where it had more than are in the rows that are read."""
+    main([*greedy(tmp_path / "log.csv"), *more, "--json"])
+    found = json.loads(capsys.readouterr().out)
+    assert found["smallest_propensity"] == pytest.approx(0.7 + 0.3 / arms) and found["arms"] == ["0", "1"]
+    assert found["notes"][-1].startswith(f"propensities are of a logger with {arms} arms: if it had more")
+    assert found["shares_differ_by"] < 1e-4
+
+
 @pytest.mark.needs("matplotlib")
 def test_a_log_from_excel(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plot = log.with_suffix(".png")
@@ -117,6 +140,8 @@ def test_a_name_with_a_comma_is_quoted(context: str, log: Path, capsys: pytest.C
         ([*COLUMNS, "--propensity", "age"], "'age' is named twice"),
         ([*COLUMNS, "--context", "age", "--propensity", "bp"], "propensities are the chances"),
         ([*COLUMNS, "--greedy", "cured"], "belong together"),
+        ([*COLUMNS, "--propensity", "p", "--arms", "3"], "--arms belongs to --greedy"),
+        ([*COLUMNS, "--greedy", "cured", "--logged-eps", "0.1", "--arms", "1"], "had the 2 of the log at least"),
         ([*COLUMNS, "--propensity", "p", "--learn", "1"], "lies between 0 and 1"),
         ([*COLUMNS, "--propensity", "p", "--rows", "1"], "read at least 3"),
     ],
@@ -126,6 +151,30 @@ def test_a_mistake_is_one_line(words: list[str], said: str, log: Path, capsys: p
         main(["evaluate", str(log), *words])
     told = capsys.readouterr().err
     assert left.value.code == 2 and said in told and told.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ([], "has an arm 10,000,000,007: number arms from 0, 1,000 of them at most"),
+        (["--context", "age"], "no columns: leave out --context"),
+        (["--action", "arm"], "leave out --action"),
+        (["--reward", "paid"], "leave out --reward"),
+        (["--propensity", "q"], "leave out --propensity"),
+        (["--greedy", "best", "--logged-eps", "0.1", "--rows", "9"], "leave out --greedy"),
+    ],
+)
+def test_what_an_archive_has_no_use_for_is_one_line(
+    more: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arms = np.arange(20) % 2 * 10**10 + 7
+    np.savez(tmp_path / "log.npz", contexts=np.ones((20, 2)), arms=arms, rewards=np.ones(20))
+    with pytest.raises(SystemExit) as left:
+        main(["evaluate", str(tmp_path / "log.npz"), "--in-the-clear", *more])
+    told = capsys.readouterr().err
+    assert left.value.code == 2 and said in told and told.count("\n") == 1
+    np.savez(tmp_path / "log.npz", contexts=np.ones((20, 2)), arms=np.arange(20) % 2 * 999, rewards=np.ones(20))
+    main(["evaluate", str(tmp_path / "log.npz"), "--in-the-clear", "--owners", "1,1"])
 
 
 @pytest.mark.parametrize(

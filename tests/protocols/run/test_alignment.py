@@ -113,3 +113,10 @@ def test_two_rows_of_one_id_are_named_by_their_rows() -> None:
     check_distinct(["a", "b"])
     with pytest.raises(ConfigError, match=r"^rows 0 and 2 are of the same id: leave one of them$"):
         check_distinct(["a", "b", "a"])
+
+
+@pytest.mark.parametrize("none", ["", "  ", "NA", "nan"])
+def test_a_row_without_an_id_is_named_by_its_row(none: str) -> None:
+    """Else two parties' rows without one would be of one patient."""
+    with pytest.raises(ConfigError, match=r"^row 1 has no id: fill it in, or drop the row$"):
+        check_distinct(["a", none, "b"])

@@ -392,6 +392,16 @@ def test_rows_beyond_the_declared_norm_are_refused_before_anybody_is_called(tmp_
     assert "row 4 has norm ..., declared is 1" in raised.value.logged and "134" not in raised.value.logged
 
 
+@pytest.mark.parametrize("count", [STEPS - 1, STEPS + 1])
+def test_another_count_of_rows_than_the_run_takes_is_refused(count: int, tmp_path: Path) -> None:
+    machines = session(tmp_path)
+    machines.dealt()
+    file = tmp_path / "party-1/data.npy"
+    np.save(file, np.resize(np.load(file), (count, DIM // 2)))
+    with pytest.raises(ConfigError, match=f"data: {count} rows, and this run takes {STEPS}: one for each context"):
+        prepared(load(machines.files["party 1"]), PPCB())
+
+
 def test_the_time_of_a_round_is_the_same_at_all_roles(tmp_path: Path) -> None:
     """Who waits less than others gives up on one whom they wait for still."""
     machines = session(tmp_path)

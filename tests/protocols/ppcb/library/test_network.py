@@ -95,7 +95,7 @@ def test_a_log_is_judged_over_a_network_as_in_one_process(logged_eps: float | No
 
     def puller() -> Any:
         yield from puller_client([Say(log.arms[:6].tolist(), range(4))], lambda *_: None)
-        yield from logger_client(log, 4, floor=None if logged_eps else floor, logged_eps=logged_eps)
+        yield from logger_client(log, 4, floor=floor, logged_eps=logged_eps)
 
     def payer() -> Any:
         yield from payer_client([log.rewards[:6]])

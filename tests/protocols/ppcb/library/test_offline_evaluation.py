@@ -58,6 +58,12 @@ def test_a_skewed_log_is_weighted() -> None:
     assert found.ips.value == pytest.approx((weights * given.rewards).mean())
 
 
+def test_a_log_of_arms_that_followed_from_the_context_is_weighted() -> None:
+    given = log(40)
+    found = evaluate_offline(bandit(), RecordedLog(given.contexts, given.arms, given.rewards, np.ones(40)), batch=20)
+    assert found.estimator == "snips"
+
+
 def test_no_row_that_counts_gives_no_estimate() -> None:
     private = PrivateContextualBandit(4, 8, 0.0, seed=2)
     for _ in range(3):

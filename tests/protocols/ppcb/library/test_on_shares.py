@@ -16,7 +16,7 @@ from offline import InProcessDealer
 from protocols.ppcb.library.arguments import ArgumentError
 from protocols.ppcb.library.bandit import PrivateContextualBandit
 from protocols.ppcb.library.log_evaluation import PRIVATE, TWIN, evaluate_log
-from protocols.ppcb.library.offline_evaluation import estimate_offline
+from protocols.ppcb.library.offline_evaluation import estimate_offline, logger_client
 from protocols.ppcb.library.on_shares import Declared, check, inverse_propensity, row_values
 
 ARMS, EPS = 3, 0.2
@@ -152,6 +152,29 @@ def test_what_an_estimate_is_refused_for() -> None:
     with pytest.raises(LogError, match="has none"):
         evaluate_log(NamedLog(RecordedLog(small.contexts, small.arms, small.rewards), ("a", "b", "c"), ("x",), (4,)))
     assert bandit.ledger.table().count("estimate") == 0
+
+
+def test_who_logged_holds_to_the_floor_that_all_say() -> None:
+    """A weight beyond it would leave its word, and the errors told would be too small."""
+    given = log(30).log
+    rare = RecordedLog(given.contexts, given.arms, given.rewards, np.r_[0.0002, np.full(29, 0.5)])
+    with pytest.raises(ArgumentError, match=r"a propensity is 0[.]0002, and 0[.]25 was declared as the least"):
+        next(logger_client(rare, ARMS, floor=0.25))
+    next(logger_client(rare, ARMS, floor=0.0002))
+    with pytest.raises(RangeError, match=r"at least 0[.]0667, and 0[.]25 was declared as the least propensity"):
+        next(logger_client(log(30, greedy=True).log, ARMS, floor=0.25, logged_eps=EPS))
+    next(logger_client(log(30, greedy=True).log, ARMS, floor=EPS / ARMS, logged_eps=EPS))
+
+
+@pytest.mark.parametrize("floor", [0.0, -1.0, 1.5, float("nan"), float("inf"), 5e-324])
+def test_a_floor_that_is_no_propensity_is_refused(floor: float) -> None:
+    bandit = PrivateContextualBandit(ARMS, 4, parties=2, steps=10)
+    words = "judge fewer rows" if floor == 5e-324 else "a least propensity lies above 0 and at most 1, not "
+    with pytest.raises(RangeError, match=words):
+        check(bandit.settings, Declared(1000, floor))
+    for eps in (0.0, -0.2, 0.01, 1.5, float("nan")):
+        with pytest.raises(RangeError):
+            check(bandit.settings, Declared(1000, 0.05, eps))
 
 
 @pytest.mark.parametrize("parties", [2, 3, 5])
