@@ -28,11 +28,15 @@ class Receive:
 
 @dataclass(frozen=True)
 class Send:
-    """Share a value to the parties; `bound` is checked here, at the owner's edge."""
+    """Share a value to the parties; `bound` is checked here, at the owner's edge.
+
+    of: what else both ends must say alike of the value, in a few words.
+    """
 
     value: Any
     scale: int = 0
     bound: float | None = None
+    of: str = ""
 
     def __repr__(self) -> str:
         return f"Send(value hidden, scale={self.scale})"
@@ -45,9 +49,9 @@ class Send:
         return words
 
 
-def link_text(kind: str, shape: tuple[int, ...], scale: int) -> str:
+def link_text(kind: str, shape: tuple[int, ...], scale: int, of: str = "") -> str:
     """What both ends of a client's link say of a message, so that a disagreement is found and named."""
-    return f"{kind} of shape {shape} with {scale} fraction bits"
+    return f"{kind} of shape {shape} with {scale} fraction bits{of and f', {of}'}"
 
 
 ClientProgram = Generator["Receive | Send", Any, Any]
@@ -152,7 +156,7 @@ def serve(link: ClientLink, program: ClientProgram, leaving: Callable[[], None] 
                 words = wants.words()
                 shares = prg.words((link.parties, words.size))
                 shares[0] += words.reshape(-1) - shares.sum(axis=0, dtype=np.uint64)
-                link.send(shares.view(np.uint8), link_text("input", words.shape, wants.scale))
+                link.send(shares.view(np.uint8), link_text("input", words.shape, wants.scale, wants.of))
                 reply = None
     except StopIteration as stop:
         try:

@@ -204,7 +204,7 @@ class Exchange:
             shares[0] += words - shares.sum(axis=0, dtype=np.uint64)
         else:
             count = 8 * math.prod(request.shape)
-            what = link_text("input", request.shape, request.scale)
+            what = link_text("input", request.shape, request.scale, request.of)
             shares = self._transport.receive_from_client(node, what, count).view(np.uint64).reshape(1, *request.shape)
         return Share(self._session, shares, request.scale)
 

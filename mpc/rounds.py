@@ -68,11 +68,12 @@ class Reveal:
 
 @dataclass(slots=True, eq=False)
 class Input:
-    """Receive a value that a client shares to the parties."""
+    """Receive a value that a client shares to the parties.  of: as the client says it."""
 
     role: str
     shape: tuple[int, ...] = ()
     scale: int = 0
+    of: str = ""
     labels: tuple[Cost, ...] = field(default=(), repr=False)
 
 

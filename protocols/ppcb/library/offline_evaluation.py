@@ -96,7 +96,7 @@ def logger_client(
 ) -> ClientProgram:  # fmt: skip
     """Who logged, beside parties that call `estimate_over`: shares arms and propensities.  arms: how many there are.
 
-    floor, logged_eps: the same as the parties say, which nobody compares; no propensity may be below floor.
+    floor, logged_eps: the same as the parties say, or all end with Desync; no propensity may be below floor.
     """
     Declared(len(log), floor, logged_eps).check(arms)
     given, least = _declared(log, arms, floor, logged_eps)

@@ -54,6 +54,13 @@ class Declared(NamedTuple):
     floor: float
     logged_eps: float | None = None
 
+    @property
+    def text(self) -> str:
+        """What parties and logger must say alike of propensities: how large sums may be follows from it."""
+        if self.logged_eps is not None:
+            return f"propensities of who explores in {float(self.logged_eps)!r}"
+        return f"propensities from {float(self.floor)!r}"
+
     def check(self, arms: int) -> None:
         """RangeError where that is no chance, or is not below those of who explores so often."""
         if not 0.0 < self.floor <= 1.0:
@@ -86,9 +93,9 @@ def logging_puller(batches: Iterable[tuple[np.ndarray, np.ndarray]], arms: int, 
     for pulled, given in batches:
         yield Send((np.arange(arms) == pulled[:, None]).astype(np.int64)[None])
         if declared.logged_eps is None:
-            yield Send(1.0 / given[None], _F, bound=1.0 / declared.floor)
+            yield Send(1.0 / given[None], _F, bound=1.0 / declared.floor, of=declared.text)
         else:
-            yield Send(given.astype(np.int64)[None], 0, bound=1.0)
+            yield Send(given.astype(np.int64)[None], 0, bound=1.0, of=declared.text)
 
 
 def estimate(
@@ -133,7 +140,7 @@ def _rows(
     """[w], [w r] and [q + w (r - m)] of a batch, (1, B) each."""
     shape, arms = x.shape[:2], settings.arms
     logged = yield Input(PULLER, (*shape, arms), 0)
-    said = yield Input(PULLER, shape, _F if declared.logged_eps is None else 0)
+    said = yield Input(PULLER, shape, _F if declared.logged_eps is None else 0, declared.text)
     inverse = said if declared.logged_eps is None else inverse_propensity(said, declared.logged_eps, arms)
     reward = yield Input(PAYER, shape, settings.fraction_bits)
     o, _, s = yield from decide(session, state, x, settings)

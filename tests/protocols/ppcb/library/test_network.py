@@ -109,6 +109,27 @@ def test_a_log_is_judged_over_a_network_as_in_one_process(logged_eps: float | No
         estimate_over(alone, x, floor=0.1)
 
 
+@pytest.mark.parametrize(("logger", "parties"), [((0.125, None), (0.25, None)), ((0.1, 0.4), (0.1, 0.5))])
+def test_a_logger_that_declares_something_else_is_no_estimate(
+    logger: tuple[float, float | None], parties: tuple[float, float | None]
+) -> None:
+    """How large sums may be follows from it: with another one a variance could leave its word."""
+    x, p = np.full((8, 8), 0.1), np.full(8, 0.25) if logger[1] is None else np.full(8, 0.7)
+    log = RecordedLog(x, np.zeros(8, np.int64), np.ones(8), p)
+
+    def party(session: Session) -> Any:
+        bandit, (floor, logged_eps) = PrivateContextualBandit.over(session, **ENDS), parties
+        return estimate_over(bandit, split(x, 2)[session.hosted[0]], floor=floor, logged_eps=logged_eps)
+
+    clients = {
+        "puller": lambda: logger_client(log, 4, floor=logger[0], logged_eps=logger[1]),
+        "payer": lambda: log_payer_client(log.rewards, 4),
+    }
+    ended = over_tcp(2, party, clients=clients)
+    assert any(isinstance(one.error, Desync) and "propensities" in str(one.error) for one in ended[:2])
+    assert not any(one.error is None for one in ended[:2])
+
+
 def test_parties_whose_calls_differ_find_out() -> None:
     def party(eligible: list[int]) -> Callable[[Session], Any]:
         return lambda session: PrivateContextualBandit.over(session, **ENDS).predict(np.zeros(4), eligible)
