@@ -9,21 +9,30 @@ from __future__ import annotations
 
 import hashlib
 import runpy
+import signal
 import sys
 from pathlib import Path
-from typing import Any
-from unittest import mock
+from typing import TYPE_CHECKING, Any
 
-from mpc.net import mesh
-from offline import TrustedDealer
-from protocols.run import member_process
+if TYPE_CHECKING:
+    from offline import TrustedDealer
 
 _COINS = bytes(range(32))
 _TELL, _KEPT = 1 << 12, 1 << 14  # bytes of a link; a decision draws 11 kB
 
 
 def main() -> None:
-    """Play the role."""
+    """Play the role; Ctrl-C while this loads is heard as `masked` hears it."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        from unittest import mock
+
+        from mpc.net import mesh
+        from offline import TrustedDealer
+        from protocols.run import member_process
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        raise SystemExit(130) from None
     file, draw, deal = Path(sys.argv[1]), member_process._drawn, TrustedDealer.__init__
 
     def drawn(name: str) -> bytes:

@@ -319,7 +319,8 @@ def _own(config: Config, apart: Apart | None, fresh: Fresh) -> tuple[Any, Rows]:
     if rows.shape[1] not in (wanted.columns, wanted.columns + wanted.more) or not rows.shape[1]:
         raise ConfigError(f"{config.data} gives {rows.shape[1]} columns, and {config.role} brings {_wanted(wanted)}")
     if len(rows) != wanted.rows:
-        raise ConfigError(f"{len(rows):,} rows, and this run takes {wanted.rows:,}: one for each {wanted.row}")
+        fewer = "; for a shorter run, cut the file to its first ones" if len(rows) > wanted.rows else ""
+        raise ConfigError(f"{len(rows):,} rows, and this run takes {wanted.rows:,}: one for each {wanted.row}{fewer}")
     if ids is not None:
         check_distinct(ids)
     return apart.brought(config.role, rows, fresh), Rows(True, ids)

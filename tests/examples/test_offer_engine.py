@@ -54,7 +54,7 @@ def test_shop_and_bank_play_with_what_lies_there(
     customers: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each role in a thread; the till's lines go to the customers, and the bank's books say what came of them."""
-    columns = np.split(customers["read"](PLACE), [4], axis=1)
+    columns = np.split(customers["read"](PLACE)[: OPTIONS["steps"]], [4], axis=1)
     cards = [f"C{at:04}" for at in range(len(columns[0]))]
     data = {f"party {p}": block for p, block in enumerate(columns)}
     more = {PAYER: '[world]\nhear = "payments:came"'}
