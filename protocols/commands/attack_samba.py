@@ -22,6 +22,7 @@ from .attack import add_kind
 _ALL = "all"
 CLASSIC, MPC, BOTH = "classic", "mpc", "both"
 _BLIND_GAMES = 100
+_LEAST_CHOSEN = 2  # pulls behind the first of each arm: half are looked at before the others are guessed
 _ABOUT = """What does a node of SAMBA find out about pulls and rewards?
 
 Games are played, and attacked.  In mode classic by Comp, from the masked and permuted scores that it decrypts: it keeps
@@ -114,6 +115,11 @@ def _row(options: argparse.Namespace, policy: str, mode: str, progress: Progress
     fixed = None if options.arms_file is None else load_arms(options.arms_file)
     count = options.arms if fixed is None else len(fixed)
     check_budget(options.budget, count)
+    if options.budget < count + _LEAST_CHOSEN:
+        raise ConfigError(
+            f"{options.budget} pulls of {count} arms leave nothing to attack, as each is pulled once first: give "
+            f"--budget {count + _LEAST_CHOSEN} or more"
+        )
     spec = Spec(policy, options.eps, options.tau, options.beta)
     spec.policy()  # refuses constants
     blind = blind_total(

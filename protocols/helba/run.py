@@ -57,9 +57,8 @@ class Encrypted(Program["Run"]):
 
     def facts(self) -> Facts:
         """What a user gave comes first."""
-        inputs = super().facts()["inputs"]
         given = {"seed": self.seed, "data": self.data, "parties": self.parties}
-        return {**given, **self.settings.as_json(), "inputs": inputs}
+        return {**given, **self.settings.as_json(), "inputs": self.inputs}
 
     def private(self, key: bytes | None) -> Mapping[str, Arrays]:
         """The users have features and rewards."""

@@ -45,7 +45,7 @@ _EXAMPLES = """examples:
   masked {how} {name} --steps 500                                    digits, 10 arms, 3 parties
   masked {how} {name} --data mnist --data-dir DIR --steps 5000        MNIST, from a folder with its files
   masked {how} {name} --data digits --task clusters --arms 5          arms by K-means, as many as wanted
-  masked {how} {name} --owners 12,5,3 --reward-range -1,1             blocks of features, an empty one too: 20,0
+  masked {how} {name} --owners 12,5,3 --reward-range -1,1             blocks of features; --parties 2 --owners 20,0
   masked {how} {name} --variant published --steps 100                 the algorithm as its paper has it
   masked {how} {name} --steps 2000 --out runs/a                       Ctrl-C, then the same with --resume
   masked {how} {name} --steps 640 --batch 64                          64 contexts together: half the bytes for each,
@@ -239,7 +239,7 @@ def settings_of(options: Namespace) -> Settings:
         argmax=chosen(Argmax, _or(options.argmax, Argmax.PAIRS.value), "--argmax"),
         truncation=chosen(Truncation, options.truncation, "--truncation"), variant=variant, refresh=options.refresh,
         steps=max(options.steps, 1 << 16), reward_range=(low, high), tie_bits=options.tie_bits,
-        widths=() if options.owners is None else _numbers(options.owners, int, "--owners", options.parties),
+        widths=_widths(options),
     )  # fmt: skip
     decisions = -(-options.steps // settings.batch)
     if settings.delay >= decisions:
@@ -273,6 +273,18 @@ def options_of(options: Namespace) -> str:
     return " ".join(
         f"--{name.replace('_', '-')} {value}" for name, value, usual in given if value != usual and name != "steps"
     )
+
+
+def _widths(options: Namespace) -> tuple[int, ...]:
+    """Of the owners' blocks, if they are said."""
+    if options.owners is None:
+        return ()
+    if (count := options.owners.count(",") + 1) != options.parties:
+        raise ConfigError(
+            f"--owners {options.owners} has {count} block{'s' * (count > 1)} and there are {options.parties} parties: "
+            f"say --parties {count}, or give {options.parties} blocks"
+        )
+    return _numbers(options.owners, int, "--owners", options.parties)
 
 
 def _numbers(given: str, kind: type[_N], flag: str, count: int) -> tuple[_N, ...]:

@@ -88,7 +88,7 @@ class Bandit(Program["Run"]):
     def facts(self) -> Facts:
         """What a user gave is compared first, then what follows."""
         given = {"steps": self.steps, "seed": self.seed, "data": self.data, "parties": self.parties}
-        return {**given, **self.settings.as_json(), **given}
+        return {**given, **self.settings.as_json(), **given, "inputs": self.inputs}
 
     def blank(self) -> Bandit:
         """Contexts of zeros and the least reward, for one decision."""

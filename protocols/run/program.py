@@ -24,6 +24,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
@@ -246,8 +247,13 @@ class Program(ABC, Generic[R]):
 
     def facts(self) -> Facts:
         """Which run this is."""
+        return {**self.public(), "inputs": self.inputs}
+
+    @cached_property
+    def inputs(self) -> str:
+        """A name for what all roles alone have, of whoever starts the run."""
         own = self.private(None)
-        return {**self.public(), "inputs": fingerprint(*(array for role in own for array in own[role].values()))}
+        return fingerprint(*(array for role in own for array in own[role].values()))
 
     def blank(self) -> Program[R]:
         """The same of inputs that are nobody's: a rehearsal of a decision finds what it draws and costs."""

@@ -252,6 +252,7 @@ class PrivateContextualBandit:
         if decision_id is None:
             self.partial_fit(action, reward, context)
             return
+        arguments.same_rows(decision_id=decision_id, action=action, reward=reward)
         if whole == (reward is None) or (not whole and action is not None):
             raise ArgumentError(self._who_pays)
         decisions = arguments.whole_numbers(decision_id, None, "decision ids").tolist()

@@ -82,6 +82,8 @@ def test_all_policies_in_one_mode(capsys: Output) -> None:
         ("--arms 0", "at least 1 of each"),
         ("--runs 0", "at least 1 of each"),
         ("--budget 4", "give at least 5"),
+        ("--budget 5", "leave nothing to attack, as each is pulled once first: give --budget 7 or more"),
+        ("--budget 6", "give --budget 7 or more"),
         ("--eps 2 --policy epsilon-greedy", "choose one in [0, 1]"),
         ("--tau 0 --policy softmax", "tau"),
         ("--arms-file nowhere.txt", "there is no file"),

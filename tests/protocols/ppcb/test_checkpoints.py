@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bandits.environments import synthetic_linear
 from mpc import ConfigError
 from protocols.ppcb.run import Run
 from protocols.ppcb.settings import Division, Policy, Settings, Truncation, Variant
@@ -123,18 +122,17 @@ def test_an_older_run_in_the_folder_does_not_push_out_a_new_one(tmp_path: Path) 
         ({}, {"seed": 8}, "seed = 7, this one has 8"),
         ({}, {"parties": 2}, r"(owners|parties) = 3, this one has 2"),
         ({}, {"steps": 11}, "steps = 10, this one has 11"),
-        ({}, {"environment": synthetic_linear(4, 8, rows=50)}, "data = "),
+        ({}, {"environment": replace(ENVIRONMENT, name="other")}, "data = synthetic, this one has other"),
+        ({}, {"environment": replace(ENVIRONMENT, contexts=-ENVIRONMENT.contexts)}, "of a run with other inputs"),
+        ({}, {"environment": replace(ENVIRONMENT, chances=1.0 - ENVIRONMENT.chances)}, "of a run with other inputs"),
     ],
-    ids=str,
+    ids=lambda given: f"{given}"[:40],
 )
 def test_a_checkpoint_of_another_run_is_refused(
     changes: dict[str, Any], rest: dict[str, Any], words: str, tmp_path: Path
 ) -> None:
     forward(begun(settings(delay=1)), 2).checkpoint().save(tmp_path)
     options = {"environment": ENVIRONMENT, "parties": 3, "steps": 10, "seed": SEED, **rest}
-    if "environment" in rest:
-        options["environment"] = type(ENVIRONMENT)("other", ENVIRONMENT.contexts, ENVIRONMENT.chances)
-        words = "data = synthetic, this one has other"
     with pytest.raises(ConfigError, match=words) as refused:
         simulate(settings=settings(**{"delay": 1, **changes}), folder=tmp_path, resume=True, **options)
     assert "give the arguments of that run, or another --out" in str(refused.value)

@@ -52,7 +52,7 @@ MISTAKES: list[tuple[str, str]] = [
     ("--ridge 1e-12", "or a larger ridge"),
     ("--bound 0", "bound 0 and alpha 1 must be positive"),
     ("--bound 0.25", "declared is 0.25: scale it or declare more"),
-    ("--owners 8", "--owners takes 2 whole numbers with commas between them, not '8'"),
+    ("--owners 8", "--owners 8 has 1 block and there are 2 parties: say --parties 1, or give 2 blocks"),
     ("--owners 4,4.0", "--owners takes 2 whole numbers with commas between them, not '4,4.0'"),
     ("--owners 4,5", "blocks of 4, 5 features, for 2 owners of 8: name a number for each owner, 0 where it has none"),
     ("--owners 9,-1", "which add up to 8"),

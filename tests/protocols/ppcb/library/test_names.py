@@ -134,6 +134,18 @@ def test_columns_without_names_of_their_own_are_not_reordered_either() -> None:
     assert made().predict(frame.iloc[1]).arm == made().predict(X[1]).arm
 
 
+def test_rewards_that_are_labelled_otherwise_than_their_decisions_are_not_learned_from() -> None:
+    pandas = pytest.importorskip("pandas")
+    bandit = made()
+    told = pandas.DataFrame(
+        {"decision": bandit.predict(X[:3]).decision_id, "reward": [0.0, 1.0, 0.5]}, index=list("abc")
+    )
+    with pytest.raises(ConfigError, match="decision_id and reward have the same rows in another order"):
+        bandit.learn(decision_id=told["decision"], reward=told["reward"].sort_values())
+    bandit.learn(decision_id=told["decision"], reward=told["reward"])
+    assert bandit.learned == 3 and bandit.unpaid == ()
+
+
 def test_rows_that_are_labelled_otherwise_are_not_learned_from() -> None:
     pandas = pytest.importorskip("pandas")
     labels = [7, 5, 3, 1]
