@@ -320,7 +320,9 @@ class _Scene:
         trial.named = True
         for role, launched in playing.now.items():
             tail = [(level, line) for _, level, line in playing.log(launched)][-3:]
-            if any(level == "none" for level, _ in tail):
+            # One that still loads knows no file, and so not how to say it.
+            loading = launched.code == fault.code and tail == [("none", "stopped")]
+            if any(level == "none" for level, _ in tail) and not loading:
                 trial.wrong.append(f"{role} says {tail}")
             if launched.code in (0, -signal.SIGKILL) or (fault.code == 130 and launched.code == 130):
                 continue
