@@ -4,7 +4,8 @@ and checksums.
 Data lies where the user says (`data`), is a CSV of the user's, or is scikit-learn's embedded digits.
 
 A CSV has a line of names.  A column `label` holds the class of each row, or columns reward0, reward1, ... what each arm
-pays for it, real numbers; all others are features, in any units: each is brought to mean 0 and deviation 1.
+pays for it, real numbers; all others are features, in any units: each is brought to mean 0 and deviation 1.  What
+pays is no feature: an arm's column that is not in the count is refused.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import itertools
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -131,6 +133,8 @@ def _from_csv(path: Path) -> _Rows:
     names, columns = table.names, table.columns
     paying = list(itertools.takewhile(names.__contains__, (f"reward{arm}" for arm in itertools.count())))
     features = [name for name in names if name != "label" and name not in paying]
+    if stray := [name for name in features if re.fullmatch(r"reward\d+", name)]:
+        raise TableError(f"it has a column {stray[0]!r} but no 'reward{len(paying)}': count arms from 0, or rename it")
     if not features:
         raise TableError("it has no column of features: name them as you like, but not 'label' or 'reward0'")
     found = {name: table.numbers(name) for name in (*features, *paying)}
