@@ -39,7 +39,7 @@ _MNIST = {
     "t10k-labels-idx1-ubyte.gz": "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
 }
 _IMAGES_HEADER, _LABELS_HEADER = 16, 8
-_CSV = (".csv", ".csv.gz")
+CSV = (".csv", ".csv.gz")  # what is a file of the user's ends so
 
 
 class DataError(Exception):
@@ -118,7 +118,7 @@ def _rows(name: str) -> _Rows:
 
         digits = load_digits()
         return _Rows(digits.data / digits.data.max(), digits.target)
-    if not name.endswith(_CSV):
+    if not name.endswith(CSV):
         raise DataError(f"there is no data set {name!r}: choose one of {', '.join(DATA_SETS)}, or a file named .csv")
     if not Path(name).is_file():
         raise DataError(f"there is no file {name}: give a CSV with a line of names and numbers below")

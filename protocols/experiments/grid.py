@@ -1,6 +1,7 @@
 """A grid of experiments on all cores, kept one by one as they are made, and the table and picture of all.
 
-    folder/experiments/KEY.csv     the rows of one experiment; KEY follows from all that it was asked with
+    folder/experiments/KEY.csv     the rows of one experiment; KEY follows from all that it was asked with, and what a
+                                   file of its environment holds
     folder/results.csv             all rows: one flat table
     folder/regret.png              mean regret by policy, a panel for each environment
 
@@ -21,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from bandits.data import CSV, DataError, load
 from bandits.environments import Episodic, synthetic_linear
 from mpc.errors import ConfigError
 from mpc.extras import extra, installed
@@ -53,8 +55,11 @@ class Experiment:
 
     @property
     def key(self) -> str:
-        """Its file's name."""
-        return hashlib.blake2b(json.dumps(asdict(self), sort_keys=True).encode(), digest_size=10).hexdigest()
+        """Its file's name: by what it was asked with, and what its environment's file holds now."""
+        asked = asdict(self)
+        if self.environment.endswith(CSV) and (file := Path(self.environment)).is_file():
+            asked["holds"] = hashlib.blake2b(file.read_bytes(), digest_size=16).hexdigest()
+        return hashlib.blake2b(json.dumps(asked, sort_keys=True).encode(), digest_size=10).hexdigest()
 
     def rows(self) -> list[dict[str, Any]]:
         """Play it."""
@@ -97,12 +102,13 @@ def experiments(
     if not wanted:
         raise ConfigError("there is no experiment to make: name at least one policy, environment and seed")
     place.mkdir(parents=True, exist_ok=True)
-    missing = [one for one in wanted if not (place / f"{one.key}.csv").is_file()]
-    for at, _ in enumerate(_made(missing, place, jobs)):
+    kept = [(one, place / f"{one.key}.csv") for one in wanted]
+    missing = [(one, path) for one, path in kept if not path.is_file()]
+    for at, _ in enumerate(_made(missing, jobs)):
         if progress is not None:
             progress(at + 1, len(missing))
     results = Path(folder) / "results.csv"
-    write_whole(results, _text(row for one in wanted for row in _read(place / f"{one.key}.csv")).encode(), 0o666)
+    write_whole(results, _text(row for _, path in kept for row in _read(path)).encode(), 0o666)
     return results
 
 
@@ -132,19 +138,18 @@ def _curve(rows: Sequence[Mapping[str, str]]) -> tuple[np.ndarray, np.ndarray, n
     return np.array(steps), np.array([values.mean() for values in by_step]), np.array(error)
 
 
-def _made(missing: Sequence[Experiment], place: Path, jobs: int) -> Iterator[Path]:
+def _made(missing: Sequence[tuple[Experiment, Path]], jobs: int) -> Iterator[Path]:
     if jobs == 1 or len(missing) < 2 or not installed("joblib"):
-        for one in missing:
-            yield _keep(one, place)
+        for one, path in missing:
+            yield _keep(one, path)
         return
     from joblib import Parallel, delayed
 
-    yield from Parallel(n_jobs=jobs, return_as="generator_unordered")(delayed(_keep)(one, place) for one in missing)
+    yield from Parallel(n_jobs=jobs, return_as="generator_unordered")(delayed(_keep)(*each) for each in missing)
 
 
-def _keep(one: Experiment, place: Path) -> Path:
+def _keep(one: Experiment, path: Path) -> Path:
     """Its rows in one move, so that what is there is whole."""
-    path = place / f"{one.key}.csv"
     write_whole(path, _text(one.rows()).encode(), 0o666)
     return path
 
@@ -154,8 +159,6 @@ def _environment(one: Experiment) -> Episodic:
         return PROBLEMS[one.environment](one.arms, one.dim)
     if one.environment == "synthetic":
         return synthetic_linear(one.arms, one.dim, seed=one.seed)
-    from bandits.data import DataError, load
-
     try:
         with extra(f"environment {one.environment}"):
             return load(one.environment, arms=one.arms, dim=one.dim)

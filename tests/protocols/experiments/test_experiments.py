@@ -11,7 +11,7 @@ import pytest
 from bandits.environments import Environment, synthetic_linear
 from bandits.linear import LinearBandit
 from mpc.errors import ConfigError
-from protocols.experiments import POLICIES, PROBLEMS, evaluate, experiments, grid, make, plot_regret
+from protocols.experiments import POLICIES, PROBLEMS, Experiment, evaluate, experiments, grid, make, plot_regret
 from protocols.ppcb import PrivateContextualBandit
 
 WORLD = synthetic_linear(3, 4, rows=300, seed=2)
@@ -100,6 +100,29 @@ def test_a_grid_is_made_kept_and_drawn(tmp_path: Path) -> None:
         for name in ("uniform", "linucb")
     }
     assert np.mean(last["linucb"]) < np.mean(last["uniform"])
+
+
+@pytest.mark.needs("sklearn")
+def test_experiments_on_a_file_that_changed_are_made_anew(tmp_path: Path) -> None:
+    own, made = tmp_path / "own.csv", []
+
+    def played() -> str:
+        cells = grid(["linucb"], environments=[str(own)], seeds=[0], arms=2, dim=1, steps=4)
+        return experiments(cells, tmp_path, jobs=1, progress=lambda done, of: made.append(done)).read_text()
+
+    own.write_text("x,reward0,reward1\n1,0,1\n2,0,1\n")
+    before = played()
+    assert played() == before and made == [1]
+    own.write_text("x,reward0,reward1\n1,0,0\n2,0,0\n")
+    assert played() != before and made == [1, 1]
+
+
+def test_the_key_of_what_is_no_file_stays() -> None:
+    """Else what was kept by earlier versions would be made once more."""
+    assert [Experiment("linucb", place).key for place in ("synthetic", "nowhere.csv")] == [
+        "12c848bbc1d75608c46a",
+        "f0ccedff0352079ae35e",
+    ]
 
 
 def test_cores_and_pictures(tmp_path: Path) -> None:
