@@ -3,7 +3,7 @@
     folder/experiments/KEY.csv     the rows of one experiment; KEY follows from all that it was asked with, and what a
                                    file of its environment holds
     folder/results.csv             all rows: one flat table
-    folder/regret.png              mean regret by policy, a panel for each environment
+    folder/regret.png              mean regret by policy and kind, a panel for each environment
 
 A second call makes what is missing.  The door to joblib.
 """
@@ -14,6 +14,7 @@ import csv
 import hashlib
 import itertools
 import json
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from io import StringIO
@@ -34,6 +35,7 @@ from .problems import PROBLEMS
 
 _POINTS = 50  # rows of an experiment, equally spaced in steps
 COLUMNS = ("policy", "environment", "arms", "dim", "eps", "seed", "how", "step", "average_reward", "regret")
+_KIND = ("arms", "dim", "eps", "how")  # what is never averaged over
 
 
 @dataclass(frozen=True)
@@ -113,21 +115,34 @@ def experiments(
 
 
 def plot_regret(results: str | Path, path: str | Path) -> None:
-    """Mean regret and its standard error by policy, a panel for each environment."""
+    """Mean regret over the seeds and its standard error, a panel for each environment.
+
+    A policy has a line, or several where its experiments differ by more than the seed: labels then say in what.
+    """
     with extra("a picture"):
         from ..run.picture import picture
     rows = _read(Path(results))
     places = list(dict.fromkeys(row["environment"] for row in rows))
     with picture(Path(path), 5.5 * len(places), 4.2) as canvas:
         for axes, place in zip(canvas.subplots(1, len(places), squeeze=False)[0], places, strict=True):
-            for policy in dict.fromkeys(row["policy"] for row in rows if row["environment"] == place):
-                steps, mean, error = _curve(
-                    [row for row in rows if (row["policy"], row["environment"]) == (policy, place)]
-                )
-                (line,) = axes.plot(steps, mean, label=policy)
+            for label, of_line in _lines([row for row in rows if row["environment"] == place]).items():
+                steps, mean, error = _curve(of_line)
+                (line,) = axes.plot(steps, mean, label=label)
                 axes.fill_between(steps, mean - error, mean + error, color=line.get_color(), alpha=0.2, linewidth=0)
             axes.set(xlabel="step", ylabel="regret", title=place)
             axes.legend(fontsize=8)
+
+
+def _lines(rows: Sequence[Mapping[str, str]]) -> dict[str, list[Mapping[str, str]]]:
+    """The rows of each line of a panel, by its label: the policy, and what differs among its own experiments."""
+    of_policy, lines = defaultdict(list), defaultdict(list)
+    for row in rows:
+        of_policy[row["policy"]].append(row)
+    for policy, own in of_policy.items():
+        differing = [name for name in _KIND if len({row.get(name) for row in own}) > 1]
+        for row in own:
+            lines[", ".join([policy, *(f"{name} {row[name]}" for name in differing)])].append(row)
+    return lines
 
 
 def _curve(rows: Sequence[Mapping[str, str]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

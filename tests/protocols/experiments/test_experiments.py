@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -134,3 +136,16 @@ def test_cores_and_pictures(tmp_path: Path) -> None:
     assert alone == together and alone.count("\n") == 1 + 4 * 20
     plot_regret(tmp_path / "2" / "results.csv", tmp_path / "regret.png")
     assert (tmp_path / "regret.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.needs("matplotlib")
+def test_a_line_is_of_one_kind_and_says_what_differs(tmp_path: Path) -> None:
+    """Text of an SVG is drawn, and stands beside as a comment."""
+    alike = grid(["uniform", "linucb"], seeds=range(2), arms=2, dim=3, steps=4)
+    others = [replace(alike[2], eps=0.5), replace(alike[2], eps=0.5, arms=3)]
+    told = []
+    for cells in (alike, alike + others):
+        plot_regret(experiments(cells, tmp_path, jobs=1), tmp_path / "regret.svg")
+        told.append(re.findall("<!-- ([ul][^>]*) -->", (tmp_path / "regret.svg").read_text()))
+    kinds = ["arms 2, eps 0.1", "arms 2, eps 0.5", "arms 3, eps 0.5"]
+    assert told == [["uniform", "linucb"], ["uniform", *(f"linucb, {kind}" for kind in kinds)]]
