@@ -61,7 +61,7 @@ def evaluate(
     if isinstance(policy, Whole):
         arms, run = policy.play(environment, steps, seed, batch, progress)
     else:
-        arms = _arm_by_arm(playable(policy, environment.arms, seed), episode, batch, progress)
+        arms = _arm_by_arm(playable(policy, environment, seed), episode, batch, progress)
     at, means = np.arange(steps), episode.means
     best = means.max(axis=1)
     return Evaluated(arms, episode.outcomes[at, arms], (best - means[at, arms]).cumsum(), float(best.mean()), run)
@@ -73,6 +73,8 @@ def _arm_by_arm(player: Playable, episode: Episode, batch: int, progress: Callab
     for start in range(0, steps, batch):
         rows = np.arange(start, min(start + batch, steps))
         arms[rows] = player.choose(episode.contexts[rows])
+        if outside := [arm for arm in arms[rows].tolist() if not 0 <= arm < episode.outcomes.shape[1]]:
+            raise ConfigError(f"the policy chose arm {outside[0]} of {episode.outcomes.shape[1]}, counted from 0")
         player.paid(episode.contexts[rows], arms[rows], episode.outcomes[rows, arms[rows]])
         if progress is not None:
             progress(int(rows[-1]) + 1)

@@ -11,9 +11,14 @@ import numpy as np
 import pytest
 
 from bandits.environments import Environment, synthetic_linear
+from bandits.helba import HELBA, Constants
 from bandits.linear import LinearBandit
+from bandits.linucb import LinUCB
+from bandits.samba import by_name
 from mpc.errors import ConfigError
 from protocols.experiments import POLICIES, PROBLEMS, Experiment, evaluate, experiments, grid, make, plot_regret
+from protocols.helba import EncryptedLinearBandit
+from protocols.helba import Settings as HelbaSettings
 from protocols.ppcb import PrivateContextualBandit
 
 WORLD = synthetic_linear(3, 4, rows=300, seed=2)
@@ -82,6 +87,70 @@ def test_what_cannot_be_played_is_refused(call: object, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         call()
     assert not Path("nowhere").exists()
+
+
+class Pulls:
+    """Always this arm."""
+
+    def __init__(self, arm: int) -> None:
+        self.arm = arm
+
+    def choose(self, contexts: np.ndarray) -> np.ndarray:
+        return np.full(len(contexts), self.arm)
+
+    def paid(self, contexts: np.ndarray, arms: np.ndarray, rewards: np.ndarray) -> None:
+        raise AssertionError("it is paid for an arm that there is not")
+
+
+USERS = HelbaSettings(Constants(dim=12, norm=1.0), 2, 9)
+
+
+@pytest.mark.parametrize(
+    ("policy", "words"),
+    [
+        (LinUCB(1, 2, 4), "has 2 arms, and synthetic pays 3: make one for these"),
+        (LinUCB(1, 5, 4), "has 5 arms, and synthetic pays 3"),
+        (LinUCB(1, 3, 5), "contexts of 5 features, and those of synthetic have 4: make one for these"),
+        (LinUCB(2, 3, 4), "1 replica, not by 2"),
+        (by_name("ucb", 4), "has 4 arms, and synthetic pays 3"),
+        (HELBA(Constants(dim=5)), "contexts of 15 features, and those of synthetic have 4"),
+        (HELBA(Constants(dim=9)), "contexts of 3 or 27 features, and those of synthetic have 4"),
+        (EncryptedLinearBandit(USERS, parties=2), "has 2 arms, and synthetic pays 3"),
+        (make("uniform", synthetic_linear(4, 4, rows=9), steps=9, seed=0), "has 4 arms, and synthetic pays 3"),
+        (make("linucb-ds", PROBLEMS["linucb-ds"](4, 5), steps=9, seed=0), "has 4 arms, and synthetic pays 3"),
+        (Pulls(3), "chose arm 3 of 3, counted from 0"),
+        (Pulls(-1), "chose arm -1 of 3, counted from 0"),
+    ],
+)
+def test_a_policy_of_other_arms_than_the_environment_is_refused(policy: object, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        evaluate(policy, WORLD, steps=9)
+
+
+@pytest.mark.parametrize(
+    ("arms", "dim", "removed", "words"),
+    [
+        (4, 4, None, "has 4 arms, and synthetic pays 3"),
+        (3, 5, None, "contexts of 5 features, and those of synthetic have 4"),
+        (3, 4, 1, "has 2 arms, and synthetic pays 3"),
+        (4, 4, 1, "pays arms 0 to 2, and the policy has arm 2 in place of 1: make one of which none was rem"),
+    ],
+)
+def test_a_private_bandit_of_other_arms_is_refused_before_it_decides(
+    arms: int, dim: int, removed: int | None, words: str
+) -> None:
+    private = PrivateContextualBandit(n_arms=arms, dim=dim, parties=2, steps=9, seed=1)
+    if removed is not None:
+        private.remove_arm(removed)
+    with pytest.raises(ConfigError, match=words):
+        evaluate(private, WORLD, steps=9)
+    assert private.unpaid == () and private.learned == 0
+
+
+def test_names_are_places_among_the_arms_that_there_are() -> None:
+    private = PrivateContextualBandit(arms=["a", "b", "c", "d"], dim=4, parties=2, steps=9, seed=1)
+    private.remove_arm("b")
+    assert len(evaluate(private, WORLD, steps=9, batch=9).arms) == private.learned == 9
 
 
 def test_a_grid_is_made_kept_and_drawn(tmp_path: Path) -> None:
