@@ -18,6 +18,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from io import StringIO
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +30,13 @@ from mpc.errors import ConfigError
 from mpc.extras import extra, installed
 from mpc.files import write_whole
 
-from .loop import evaluate
+from .loop import evaluate, whole_number
 from .named import make, way
 from .problems import PROBLEMS
 
 _POINTS = 50  # rows of an experiment, equally spaced in steps
 COLUMNS = ("policy", "environment", "arms", "dim", "eps", "seed", "how", "step", "average_reward", "regret")
+_DRAWN = {"policy", "environment", "step", "regret"}
 _KIND = ("arms", "dim", "eps", "how")  # what is never averaged over
 
 
@@ -54,6 +56,14 @@ class Experiment:
     eps: float = 0.1
     seed: int = 0
     how: str = ""
+
+    def __post_init__(self) -> None:
+        for name, least in (("arms", 1), ("dim", 1), ("steps", 1), ("seed", 0)):
+            object.__setattr__(self, name, whole_number(getattr(self, name), f"an experiment's {name}", least))
+        if not isinstance(self.eps, (int, float, np.floating)) or not 0.0 <= self.eps <= 1.0:
+            raise ConfigError(f"an experiment's eps is a chance from 0 to 1, not {self.eps!r}")
+        if isinstance(self.eps, np.floating):
+            object.__setattr__(self, "eps", float(self.eps))
 
     @property
     def key(self) -> str:
@@ -82,6 +92,9 @@ def grid(
     arms: int = 4, dim: int = 8, steps: int = 500, eps: float = 0.1, how: str = "",
 ) -> list[Experiment]:  # fmt: skip
     """Every policy on every environment with every seed."""
+    for what, given in (("policies", policies), ("environments", environments), ("seeds", seeds)):
+        if isinstance(given, str) or not isinstance(given, Iterable):
+            raise ConfigError(f"{what} are given as a list, as [{given!r}], not as {given!r}")
     return [
         Experiment(policy, environment, arms, dim, steps, eps, seed, how)
         for policy, environment, seed in itertools.product(policies, environments, seeds)
@@ -99,8 +112,6 @@ def experiments(
     place = Path(folder) / "experiments"
     for one in wanted:
         way(one.policy, one.how)
-        if min(one.steps, one.arms, one.dim) < 1:
-            raise ConfigError(f"an experiment has at least 1 step, arm and dimension, not {one}")
     if not wanted:
         raise ConfigError("there is no experiment to make: name at least one policy, environment and seed")
     place.mkdir(parents=True, exist_ok=True)
@@ -121,7 +132,7 @@ def plot_regret(results: str | Path, path: str | Path) -> None:
     """
     with extra("a picture"):
         from ..run.picture import picture
-    rows = _read(Path(results))
+    rows = _results(Path(results))
     places = list(dict.fromkeys(row["environment"] for row in rows))
     with picture(Path(path), 5.5 * len(places), 4.2) as canvas:
         for axes, place in zip(canvas.subplots(1, len(places), squeeze=False)[0], places, strict=True):
@@ -131,6 +142,19 @@ def plot_regret(results: str | Path, path: str | Path) -> None:
                 axes.fill_between(steps, mean - error, mean + error, color=line.get_color(), alpha=0.2, linewidth=0)
             axes.set(xlabel="step", ylabel="regret", title=place)
             axes.legend(fontsize=8)
+
+
+def _results(path: Path) -> list[dict[str, str]]:
+    """The rows of a table that `experiments` made."""
+    rows: list[dict[str, str]] = []
+    try:
+        rows = _read(path)
+        made = all({*row} >= _DRAWN and int(row["step"]) > 0 and isfinite(float(row["regret"])) for row in rows)
+    except (TypeError, ValueError, csv.Error):  # no number, nothing, no text
+        made = False
+    if not rows or not made:
+        raise ConfigError(f"{path} is no table that `experiments` made: give its results.csv")
+    return rows
 
 
 def _lines(rows: Sequence[Mapping[str, str]]) -> dict[str, list[Mapping[str, str]]]:

@@ -69,12 +69,22 @@ def test_regret_is_of_what_arms_pay_on_average() -> None:
     ("call", "words"),
     [
         (lambda: evaluate(object(), WORLD, steps=3), "object cannot be played"),
-        (lambda: evaluate(LinearBandit(1, 3, 4), WORLD, steps=0), "at least 1 step"),
+        (lambda: evaluate(LinearBandit(1, 3, 4), WORLD, steps=0), "steps is a whole number from 1 on, not 0"),
+        (lambda: evaluate("uniform", WORLD, steps=3.0), "steps is a whole number from 1 on, not 3.0"),  # type: ignore[arg-type]
+        (lambda: evaluate("uniform", WORLD, steps=3, seed=-1), "seed is a whole number from 0 on, not -1"),
+        (lambda: evaluate("uniform", WORLD, steps=3, batch=0), "batch is a whole number from 1 on, not 0"),
         (lambda: evaluate(make("helba", WORLD, steps=9, seed=0), WORLD, steps=9, batch=3), "play it with batch=1"),
         (lambda: make("ucb", WORLD, steps=9, seed=0), "there is no policy 'ucb': choose one of private epsilon-greedy"),
         (lambda: experiments([], "nowhere"), "no experiment to make"),
         (lambda: experiments(grid(["nobody"]), "nowhere"), "there is no policy 'nobody'"),
-        (lambda: experiments(grid(["uniform"], steps=0), "nowhere"), "at least 1 step"),
+        (lambda: grid(["uniform"], steps=0), "steps is a whole number from 1 on, not 0"),
+        (lambda: grid(["uniform"], seeds=[1, -1]), "seed is a whole number from 0 on, not -1"),
+        (lambda: grid(["uniform"], seeds=[0.5]), "seed is a whole number"),  # type: ignore[list-item]
+        (lambda: grid(["uniform"], seeds=3), r"seeds are given as a list, as \[3\], not as 3"),  # type: ignore[arg-type]
+        (lambda: grid("uniform"), r"policies are given as a list, as \['uniform'\]"),
+        (lambda: grid(["uniform"], eps=2.0), "eps is a chance from 0 to 1, not 2.0"),
+        (lambda: grid(["uniform"], eps=-0.1), "eps is a chance from 0 to 1"),
+        (lambda: grid(["uniform"], eps=float("nan")), "eps is a chance from 0 to 1"),
         pytest.param(
             lambda: plot_regret("nowhere/results.csv", "nowhere/a.png"),
             "there is no table",
@@ -194,6 +204,26 @@ def test_the_key_of_what_is_no_file_stays() -> None:
         "12c848bbc1d75608c46a",
         "f0ccedff0352079ae35e",
     ]
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    """With the keys of Python's own."""
+    cells = grid(["uniform"], seeds=np.arange(2), arms=np.int64(3), eps=np.float32(0.5))  # type: ignore[arg-type]
+    assert cells == grid(["uniform"], seeds=range(2), arms=3, eps=0.5)
+    assert [cell.key for cell in cells] == [cell.key for cell in grid(["uniform"], seeds=range(2), arms=3, eps=0.5)]
+
+
+@pytest.mark.needs("matplotlib")
+@pytest.mark.parametrize(
+    "text",
+    ["", "a,b\n1,2\n", "policy,environment,step,regret\n", "policy,environment,step,regret\nuniform,digits,1\n",
+     "policy,environment,step,regret\nuniform,digits,one,0\n", "\xff\0"],
+)  # fmt: skip
+def test_another_table_is_not_drawn(text: str, tmp_path: Path) -> None:
+    (tmp_path / "other.csv").write_bytes(text.encode("latin-1"))
+    with pytest.raises(ConfigError, match=r"other\.csv is no table that `experiments` made: give its results\.csv"):
+        plot_regret(tmp_path / "other.csv", tmp_path / "regret.png")
+    assert not (tmp_path / "regret.png").exists()
 
 
 def test_cores_and_pictures(tmp_path: Path) -> None:
