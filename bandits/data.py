@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .csv_table import TableError, read_table
+from .csv_table import Table, TableError, read_table
 from .environments import (
     DATA_SETS,
     Environment,
@@ -130,7 +130,7 @@ def _rows(name: str) -> _Rows:
 
 def _from_csv(path: Path) -> _Rows:
     table = read_table(path)
-    names, columns = table.names, table.columns
+    names = table.names
     paying = list(itertools.takewhile(names.__contains__, (f"reward{arm}" for arm in itertools.count())))
     features = [name for name in names if name != "label" and name not in paying]
     if stray := [name for name in features if re.fullmatch(r"reward\d+", name)]:
@@ -147,9 +147,19 @@ def _from_csv(path: Path) -> _Rows:
     spread = values.std(axis=0)
     return _Rows(
         values / np.where(spread > 0, spread, 1.0),
-        np.array(columns["label"]) if "label" in columns else None,
+        _classes(table) if "label" in names else None,
         np.stack([found[name] for name in paying], axis=1) if paying else None,
     )
+
+
+def _classes(table: Table) -> np.ndarray:
+    """Numbers where all are, so that 10 comes behind 2; else as they are written."""
+    try:
+        numbers = table.numbers("label")
+    except TableError:
+        numbers = np.array(np.nan)
+    exact = (np.abs(numbers) < 2.0**53).all()  # longer ones are codes, which may differ in what a float leaves out
+    return numbers if exact else np.array(table.columns["label"])
 
 
 def _mnist(data: Path | None, part: str, *, labels: bool) -> _Rows:

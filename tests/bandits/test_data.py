@@ -105,6 +105,22 @@ def test_a_table_with_rewards_pays_them(tmp_path: Path) -> None:
     assert sorted(map(tuple, episode.outcomes)) == sorted(zip(*rewards.values()))
 
 
+@pytest.mark.parametrize(
+    ("labels", "arms"),
+    [
+        ([10, 9, 2, "2.0", -1], [3, 2, 1, 1, 0]),
+        (["10", "9", "2", "two", "-1"], [1, 3, 2, 4, 0]),
+        (["10", "9", "2", "nan", "-1"], [1, 3, 2, 4, 0]),
+        (["true", "false", "true", "false", "true"], [1, 0, 1, 0, 1]),
+        ([2**60, 2**60 + 1, 9, 9, 9], [0, 1, 2, 2, 2]),
+    ],
+)
+def test_classes_that_are_numbers_are_in_their_order(labels: Sequence[object], arms: list[int], tmp_path: Path) -> None:
+    path = written(tmp_path / "own.csv", {**FEATURES, "label": labels})
+    environment = load(path, arms=len(set(arms)), dim=2)
+    assert environment.chances.argmax(axis=1).tolist() == arms
+
+
 def test_a_column_that_only_begins_as_a_reward_does_is_a_feature(tmp_path: Path) -> None:
     columns = {"age": [20, 40, 60], "reward_sum": [1, 2, 1], "reward0": [1, 0, 1], "reward1": [0, 1, 0]}
     environment = load(written(tmp_path / "own.csv", columns), arms=2, dim=2)
