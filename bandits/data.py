@@ -4,7 +4,8 @@ and checksums.
 Data lies where the user says (`data`), is a CSV of the user's, or is scikit-learn's embedded digits.
 
 A CSV has a line of names.  A column `label` holds the class of each row, or columns reward0, reward1, ... what each arm
-pays for it, real numbers; all others are features, in any units: each is brought to mean 0 and deviation 1.
+pays for it, real numbers; all others are features, in any units: each is brought to mean 0 and deviation 1.  What
+pays is no feature: an arm's column that is not in the count is refused.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import itertools
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .csv_table import TableError, read_table
+from .csv_table import Table, TableError, read_table
 from .environments import (
     DATA_SETS,
     Environment,
@@ -37,7 +39,7 @@ _MNIST = {
     "t10k-labels-idx1-ubyte.gz": "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
 }
 _IMAGES_HEADER, _LABELS_HEADER = 16, 8
-_CSV = (".csv", ".csv.gz")
+CSV = (".csv", ".csv.gz")  # what is a file of the user's ends so
 
 
 class DataError(Exception):
@@ -116,7 +118,7 @@ def _rows(name: str) -> _Rows:
 
         digits = load_digits()
         return _Rows(digits.data / digits.data.max(), digits.target)
-    if not name.endswith(_CSV):
+    if not name.endswith(CSV):
         raise DataError(f"there is no data set {name!r}: choose one of {', '.join(DATA_SETS)}, or a file named .csv")
     if not Path(name).is_file():
         raise DataError(f"there is no file {name}: give a CSV with a line of names and numbers below")
@@ -128,9 +130,11 @@ def _rows(name: str) -> _Rows:
 
 def _from_csv(path: Path) -> _Rows:
     table = read_table(path)
-    names, columns = table.names, table.columns
+    names = table.names
     paying = list(itertools.takewhile(names.__contains__, (f"reward{arm}" for arm in itertools.count())))
     features = [name for name in names if name != "label" and name not in paying]
+    if stray := [name for name in features if re.fullmatch(r"reward\d+", name)]:
+        raise TableError(f"it has a column {stray[0]!r} but no 'reward{len(paying)}': count arms from 0, or rename it")
     if not features:
         raise TableError("it has no column of features: name them as you like, but not 'label' or 'reward0'")
     found = {name: table.numbers(name) for name in (*features, *paying)}
@@ -143,9 +147,19 @@ def _from_csv(path: Path) -> _Rows:
     spread = values.std(axis=0)
     return _Rows(
         values / np.where(spread > 0, spread, 1.0),
-        np.array(columns["label"]) if "label" in columns else None,
+        _classes(table) if "label" in names else None,
         np.stack([found[name] for name in paying], axis=1) if paying else None,
     )
+
+
+def _classes(table: Table) -> np.ndarray:
+    """Numbers where all are, so that 10 comes behind 2; else as they are written."""
+    try:
+        numbers = table.numbers("label")
+    except TableError:
+        numbers = np.array(np.nan)
+    exact = (np.abs(numbers) < 2.0**53).all()  # longer ones are codes, which may differ in what a float leaves out
+    return numbers if exact else np.array(table.columns["label"])
 
 
 def _mnist(data: Path | None, part: str, *, labels: bool) -> _Rows:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -51,8 +52,7 @@ def evaluate(
     batch: contexts that are decided on, and learned from, together.  how: of a name, as `How` has it; the usual way if
     nothing is said.  progress: told how many steps are done.
     """
-    if steps < 1 or batch < 1:
-        raise ConfigError(f"at least 1 step is played in batches of at least 1, not {steps} in batches of {batch}")
+    steps, batch, seed = whole_number(steps, "steps", 1), whole_number(batch, "batch", 1), whole_number(seed, "seed", 0)
     if isinstance(policy, str):
         policy = make(policy, environment, steps=steps, seed=seed, how=how)
     elif how:
@@ -61,10 +61,20 @@ def evaluate(
     if isinstance(policy, Whole):
         arms, run = policy.play(environment, steps, seed, batch, progress)
     else:
-        arms = _arm_by_arm(playable(policy, environment.arms, seed), episode, batch, progress)
+        arms = _arm_by_arm(playable(policy, environment, seed), episode, batch, progress)
     at, means = np.arange(steps), episode.means
     best = means.max(axis=1)
     return Evaluated(arms, episode.outcomes[at, arms], (best - means[at, arms]).cumsum(), float(best.mean()), run)
+
+
+def whole_number(given: Any, what: str, least: int) -> int:
+    """An integer of Python's own, numpy's too; ConfigError for what is none."""
+    try:
+        if (number := int(operator.index(given))) >= least:
+            return number
+    except TypeError:
+        pass
+    raise ConfigError(f"{what} is a whole number from {least} on, not {given!r}")
 
 
 def _arm_by_arm(player: Playable, episode: Episode, batch: int, progress: Callable[[int], object] | None) -> np.ndarray:
@@ -73,6 +83,8 @@ def _arm_by_arm(player: Playable, episode: Episode, batch: int, progress: Callab
     for start in range(0, steps, batch):
         rows = np.arange(start, min(start + batch, steps))
         arms[rows] = player.choose(episode.contexts[rows])
+        if outside := [arm for arm in arms[rows].tolist() if not 0 <= arm < episode.outcomes.shape[1]]:
+            raise ConfigError(f"the policy chose arm {outside[0]} of {episode.outcomes.shape[1]}, counted from 0")
         player.paid(episode.contexts[rows], arms[rows], episode.outcomes[rows, arms[rows]])
         if progress is not None:
             progress(int(rows[-1]) + 1)

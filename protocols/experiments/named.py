@@ -71,7 +71,7 @@ def _private(kind: Policy, environment: Episodic, steps: int, seed: int, eps: fl
 
 
 def _clear(made: Callable[..., LinearBandit], environment: Episodic, steps: int, seed: int, eps: float) -> Playable:
-    return Clear(made(1, environment.arms, environment.dim), environment.arms, eps, seed)
+    return Clear(made(1, environment.arms, environment.dim), eps, seed)
 
 
 def _arms_only(name: str, environment: Episodic, steps: int, seed: int, eps: float) -> Playable:

@@ -7,11 +7,13 @@ Knows systems; no table.
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from bandits.coins import Coins
+from bandits.environments import Episodic
 from bandits.helba import HELBA
 from bandits.linear import Choice, LinearBandit
 from bandits.oful import OFUL
@@ -35,12 +37,43 @@ class Playable(Protocol):
         """Learn what these arms paid, after each `choose`."""
 
 
-class Private:
-    """A bandit of the library, all its parties in this process; arms are places among those it has."""
+class _Made:
+    """What is made for so many arms.  dims: how many features of a context it takes; any where none are said."""
+
+    def __init__(self, arms: int, *dims: int) -> None:
+        self._arms, self._dims = arms, dims
+
+    def check(self, environment: Episodic) -> None:
+        """ConfigError for an environment of others."""
+        if self._arms != environment.arms:
+            raise ConfigError(
+                f"the policy has {self._arms} arms, and {environment.name} pays {environment.arms}: make one for these"
+            )
+        if self._dims and environment.dim not in self._dims:
+            raise ConfigError(
+                f"the policy takes contexts of {' or '.join(map(str, self._dims))} features, and those of "
+                f"{environment.name} have {environment.dim}: make one for these"
+            )
+
+
+class Private(_Made):
+    """A bandit of the library, all its parties in this process; arms with names are places among those it has."""
 
     def __init__(self, bandit: PrivateContextualBandit) -> None:
+        super().__init__(len(bandit.arms), bandit.dim)
         self.bandit, self._place = bandit, {arm: at for at, arm in enumerate(bandit.arms)}
         self._decisions: Any = None
+
+    def check(self, environment: Episodic) -> None:
+        """Numbers are the environment's own."""
+        super().check(environment)
+        others = [(arm, at) for arm, at in self._place.items() if arm != at]
+        if others and all(isinstance(arm, Integral) for arm in self._place):
+            arm, at = others[0]
+            raise ConfigError(
+                f"{environment.name} pays arms 0 to {self._arms - 1}, and the policy has arm {arm} in place of {at}: "
+                "make one of which none was removed, or with names that are no numbers"
+            )
 
     def choose(self, contexts: np.ndarray) -> np.ndarray:
         """By secret shares."""
@@ -53,11 +86,15 @@ class Private:
         self.bandit.learn(decision_id=self._decisions, reward=rewards)
 
 
-class Clear:
+class Clear(_Made):
     """A plaintext policy with a regression for each arm, and coins of its own."""
 
-    def __init__(self, policy: LinearBandit, arms: int, eps: float, seed: int) -> None:
-        self.policy, self._arms, self._eps, self._rng = policy, arms, eps, np.random.default_rng([11, seed])
+    def __init__(self, policy: LinearBandit, eps: float, seed: int) -> None:
+        replicas, arms, dim = policy.weights.shape
+        if replicas != 1:
+            raise ConfigError(f"an episode is played by 1 replica, not by {replicas}: make a policy of 1")
+        super().__init__(arms, dim)
+        self.policy, self._eps, self._rng = policy, eps, np.random.default_rng([11, seed])
 
     def choose(self, contexts: np.ndarray) -> np.ndarray:
         """By scores, or with probability eps any arm."""
@@ -69,10 +106,11 @@ class Clear:
         self.policy.update(contexts[None], arms[None], rewards[None])
 
 
-class WithoutContexts:
+class WithoutContexts(_Made):
     """A policy of SAMBA, which looks at no context and takes rewards of 0 and 1."""
 
     def __init__(self, policy: ArmsOnly, seed: int) -> None:
+        super().__init__(policy.arms)
         self.policy, self._done = policy, 0
         self._coins = SeededCoins(Seeds.of(seed), policy.arms)
 
@@ -90,13 +128,13 @@ class WithoutContexts:
             self.policy.update(arm, int(reward))
 
 
-class OneRegression:
+class OneRegression(_Made):
     """HELBA, on shares or in the clear: one regression for all arms, by `features_of` a context."""
 
     def __init__(self, policy: HELBA | EncryptedLinearBandit, arms: int) -> None:
-        self.policy, self._arms = policy, arms
         own = policy.settings.constants if isinstance(policy, EncryptedLinearBandit) else policy.constants
-        self._dim = own.dim
+        super().__init__(arms, *([own.dim // arms] if own.dim % arms == 0 else []), arms * own.dim)
+        self.policy, self._dim = policy, own.dim
 
     def choose(self, contexts: np.ndarray) -> np.ndarray:
         """Of one context: a step waits for its reward."""
@@ -115,10 +153,11 @@ class OneRegression:
             self.policy.learn(float(rewards[0]))
 
 
-class FixedFeatures:
+class FixedFeatures(_Made):
     """LinUCB or SpectralUCB, which look at their arms and at no context.  coins: the first arm, and ties."""
 
     def __init__(self, policy: OFUL, coins: Coins) -> None:
+        super().__init__(len(policy.arms))
         self.policy, self._coins = policy, coins
 
     def choose(self, contexts: np.ndarray) -> np.ndarray:
@@ -135,11 +174,12 @@ class FixedFeatures:
         self.policy.update(int(arms[0]), float(rewards[0]))
 
 
-class Uniform:
+class Uniform(_Made):
     """Any arm, and nothing learned."""
 
     def __init__(self, arms: int, seed: int) -> None:
-        self._arms, self._rng = arms, np.random.default_rng([12, seed])
+        super().__init__(arms)
+        self._rng = np.random.default_rng([12, seed])
 
     def choose(self, contexts: np.ndarray) -> np.ndarray:
         """Each as likely."""
@@ -149,15 +189,24 @@ class Uniform:
         """It does not matter."""
 
 
-def playable(policy: Any, arms: int, seed: int) -> Playable:
+def playable(policy: Any, environment: Episodic, seed: int) -> Playable:
     """A policy as the loop asks it; ConfigError for what cannot be played.  seed: of its coins, where it has none."""
+    player = _player(policy, environment.arms, seed)
+    if isinstance(player, _Made):
+        player.check(environment)
+    return player
+
+
+def _player(policy: Any, arms: int, seed: int) -> Playable:
     if isinstance(policy, PrivateContextualBandit):
         return Private(policy)
     if isinstance(policy, LinearBandit):
-        return Clear(policy, arms, 0.0, seed)
+        return Clear(policy, 0.0, seed)
     if isinstance(policy, ArmsOnly):
         return WithoutContexts(policy, seed)
-    if isinstance(policy, (HELBA, EncryptedLinearBandit)):
+    if isinstance(policy, EncryptedLinearBandit):
+        return OneRegression(policy, policy.settings.arms)
+    if isinstance(policy, HELBA):
         return OneRegression(policy, arms)
     if isinstance(policy, Playable):
         return policy

@@ -106,11 +106,36 @@ def test_a_table_with_rewards_pays_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("labels", "arms"),
+    [
+        ([10, 9, 2, "2.0", -1], [3, 2, 1, 1, 0]),
+        (["10", "9", "2", "two", "-1"], [1, 3, 2, 4, 0]),
+        (["10", "9", "2", "nan", "-1"], [1, 3, 2, 4, 0]),
+        (["true", "false", "true", "false", "true"], [1, 0, 1, 0, 1]),
+        ([2**60, 2**60 + 1, 9, 9, 9], [0, 1, 2, 2, 2]),
+    ],
+)
+def test_classes_that_are_numbers_are_in_their_order(labels: Sequence[object], arms: list[int], tmp_path: Path) -> None:
+    path = written(tmp_path / "own.csv", {**FEATURES, "label": labels})
+    environment = load(path, arms=len(set(arms)), dim=2)
+    assert environment.chances.argmax(axis=1).tolist() == arms
+
+
+def test_a_column_that_only_begins_as_a_reward_does_is_a_feature(tmp_path: Path) -> None:
+    columns = {"age": [20, 40, 60], "reward_sum": [1, 2, 1], "reward0": [1, 0, 1], "reward1": [0, 1, 0]}
+    environment = load(written(tmp_path / "own.csv", columns), arms=2, dim=2)
+    assert environment.chances.tolist() == [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]
+
+
+@pytest.mark.parametrize(
     ("columns", "options", "words"),
     [
         ({**FEATURES, "label": list("aabbc")}, {"arms": 2}, "has 3 classes, .* say --arms 3, or --task clusters for 2"),
         (FEATURES, {"arms": 2, "task": Task.CLASSES}, "has no column 'label' with classes: add it, or say --task clus"),
         ({**FEATURES, "reward0": [1] * 5}, {"arms": 2}, "has rewards of 1 arms: say --arms 1"),
+        ({**FEATURES, "reward1": [1] * 5, "reward2": [0] * 5}, {"arms": 2}, "'reward1' but no 'reward0': count arms"),
+        ({**FEATURES, "reward0": [1] * 5, "reward2": [0] * 5}, {"arms": 1}, "'reward2' but no 'reward1': .* or rename"),
+        ({**FEATURES, "reward00": [1] * 5}, {"arms": 2}, "'reward00' but no 'reward0'"),
         ({"label": list("aabbc")}, {"arms": 3}, "no column of features"),
         ({"x": [1, 2], "y": ["1", "nan"]}, {"arms": 1, "dim": 1}, "y of line 3 is NaN or infinite: clean it"),
         ({"x": [1, 2], "y": ["1", "one"]}, {"arms": 1, "dim": 1}, "y of line 3 is no number: 'one'"),
