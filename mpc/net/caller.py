@@ -22,7 +22,7 @@ class Caller:
     def __init__(
         self, context: ssl.SSLContext, sock: socket.socket, numbers: Mapping[str, int], nodes: Nodes
     ) -> None:  # fmt: skip
-        self.place = _place_of(sock)
+        self.place = place_of(sock)
         self.sock: socket.socket = context.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
         self.claims: int | None = None
         self.said: Hello | None = None
@@ -95,6 +95,6 @@ def reason(error: BaseException) -> str:
     return str(error)
 
 
-def _place_of(sock: socket.socket) -> str:
+def place_of(sock: socket.socket) -> str:
     host, port = sock.getpeername()[:2]
     return f"{host}:{port}"

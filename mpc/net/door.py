@@ -17,7 +17,7 @@ from functools import partial
 
 from ..errors import ConfigError, Desync, PeerLost, RunOver
 from . import hello
-from .caller import Caller, reason, says_why
+from .caller import Caller, place_of, reason, says_why
 from .certificates import fingerprint
 from .frames import HEADER_BYTES, WORDS_LIMIT, Kind, Nodes, pack, shown, unpack
 from .gathering import Callers, Greeting, exactly, meet_by
@@ -184,8 +184,10 @@ class Door:
             raise ConnectionError(f"shows a certificate that is not {self._nodes.name(other)}'s")
 
     def greet(self, sock: socket.socket) -> Greeting:
-        """Who called is to show a certificate first."""
-        assert self._lets_in is not None
+        """Who called is to show a certificate first; where none is awaited, who calls is none of this session."""
+        if self._lets_in is None:
+            self._refuse(place_of(sock), "no node calls this one")
+            raise ConnectionError
         prepare(sock)
         return Caller(self._lets_in, sock, self._of, self._nodes)
 

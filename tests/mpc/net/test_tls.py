@@ -266,6 +266,17 @@ def test_strangers_are_refused_in_a_line_and_the_run_goes_on(
     assert all(line.isprintable() and len(line) < 300 for line in said)
 
 
+def test_a_party_that_no_node_calls_refuses_whoever_does() -> None:
+    """The last of a session without clients calls all others; it ended with who called it."""
+    members, listeners = session_of(2)
+    with waiting(members[1], listeners[1]) as (said, results):
+        plain(b"GET / HTTP/1.1\r\n\r\n")(members[0], listeners[1].getsockname())
+        lines = refusals(said)
+        others = side_by_side(lambda: Tls.join(members[0], listeners[0], timeout=300).close())
+    assert [outcome.error for outcome in (*others, *results)] == [None] * 2
+    assert lines[0].startswith("refused 127.0.0.1:") and lines[0].endswith(": no node calls this one")
+
+
 def test_whoever_says_nothing_or_little_keeps_nobody_out() -> None:
     """100 who say nothing, and some who give a byte now and then: the eldest are turned out, nobody is delayed.
 
