@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 import time
@@ -216,7 +217,7 @@ def check_store(home: Path, party: int, session: str, plan: Plan, steps: int, *,
             raise OutOfMaterial(
                 f"{home} was dealt for another run: {_difference(store.plan, plan)} ({run}); make the right plan "
                 f"with '{cure}' and deal it with 'masked offline deal plan.json --steps "
-                f"{steps if steps > 1 else 'N'} --out DIR'"
+                f"{steps if steps > 1 else 'N'} --session {shlex.quote(session)} --out DIR'"
             )
         StoreSource(store, party=party, session=session).want(steps)
 

@@ -312,6 +312,8 @@ def _checked(system: System, options: Namespace, here: Place | None, *, processe
     other = system.otherwise(options)
     if options.mode == MPC:
         check_parties(options.parties)
+    elif options.parties != system.parties:
+        raise ConfigError(f"--parties is of --mode {MPC}: who takes part in --mode {options.mode} is as published")
     if other and here is not None:
         raise ConfigError(f"torchrun starts computing parties, and {other} has none: use 'masked launch {system.name}'")
     if here is None and not processes:

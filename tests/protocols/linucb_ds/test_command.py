@@ -202,7 +202,7 @@ def test_material_is_planned_dealt_and_drawn(program: str, here: Path, capsys: O
     facts = document(capsys, f"launch {program} FILES --budget 12 --hide-arms --material material")
     assert facts["reference_cumulative_reward"] is None and facts["arms"] is None
     code, _, complained = masked(capsys, f"launch {program} FILES --budget 12 --material material")
-    assert code == 2 and "was dealt for another run" in complained
+    assert code == 2 and "was dealt for another run" in complained and "--session local --out DIR'" in complained
     for more, said in (
         ("--plot a.png", "--plot draws the reference"),
         ("--mode classic", "draws nothing that is dealt"),
