@@ -339,7 +339,7 @@ def test_a_run_that_goes_on_with_material_has_other_coins(tmp_path: Path, capsys
         ("--steps 20000", ("item 2 of its step is TruncationMask(shape=(36,), bits=20), of this one TruncationMask",
                            "(20,000 steps, 25 state bits and no refresh)",
                            "--eps 0.2 --parties 2 --steps 20000 -o plan.json'",
-                           "deal plan.json --steps 20000 --out")),
+                           "deal plan.json --steps 20000 --session local --out")),
         ("--steps 8 --delay 1", ("of this one ProductMask", "--eps 0.2 --delay 1 --parties 2 --steps 8 -o plan.json'")),
         ("--steps 8 --parties 3", ("it has 2 parties, this one 3",)),
         ("--steps 8 --replicas 2", ("--replicas 2 --parties 2 --steps 8",)),
