@@ -80,15 +80,17 @@ def unseal(sealed: Path, own: Certificate, key_file: Path, dealer: Certificate, 
             point = ec.EllipticCurvePublicKey.from_encoded_point(_CURVE, bytes.fromhex(json.loads(raw)["key"]))
             cipher = _cipher(_private(key_file).exchange(ec.ECDH(), point), raw)
             fresh.mkdir(mode=0o700, parents=True)
-            _spread(_opened(file, cipher, sealed, sum(size for _, size in files)), files, fresh)
-        note_opened(key_file, sealed, Directory(fresh).manifest)
-        fresh.rename(home)
+            try:
+                _spread(_opened(file, cipher, sealed, sum(size for _, size in files)), files, fresh)
+                note_opened(key_file, sealed, Directory(fresh).manifest)
+                fresh.rename(home)
+            except BaseException:  # what another opening puts together there is not this one's to remove
+                shutil.rmtree(fresh, ignore_errors=True)
+                raise
         flush_folder(home.parent)
     except OSError as error:
         where = error.filename or home
         raise ConfigError(f"{where}: {error.strerror}: name a file that is there, and a place with room") from error
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
 
 
 def _header(

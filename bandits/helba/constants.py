@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 
+_LARGEST = 1e60  # beyond it, and below its inverse, the bounds that follow are no doubles
 WIDTH_BITS = 8  # of beta, rounded up: optimism stays, and a program on shares has the very same width
 
 
@@ -52,12 +53,14 @@ class Constants:
     def __post_init__(self) -> None:
         positive = {"norm": self.norm, "ridge": self.ridge, "trace": self.trace, "reward": self.reward}
         for name, value in positive.items():
-            if not 0 < value < math.inf:
-                raise HelbaError(f"{name} must be positive, not {value:g}")
+            if not 1.0 / _LARGEST < value < _LARGEST:
+                raise HelbaError(f"{name} must be positive, between {1.0 / _LARGEST:g} and {_LARGEST:g}, not {value:g}")
         if self.dim < 1:
             raise HelbaError(f"features have at least 1 dimension, not {self.dim}")
-        if not (0 <= self.noise < math.inf and 0 <= self.theta_norm < math.inf):
-            raise HelbaError(f"noise {self.noise:g} and theta_norm {self.theta_norm:g} must be at least 0")
+        if not (0 <= self.noise < _LARGEST and 0 <= self.theta_norm < _LARGEST):
+            raise HelbaError(
+                f"noise {self.noise:g} and theta_norm {self.theta_norm:g} must be at least 0, and below {_LARGEST:g}"
+            )
         if not 0 < self.delta < 1:
             raise HelbaError(f"delta is a probability between 0 and 1, not {self.delta:g}")
         if self.growth is not None and not 1e-3 <= self.growth <= 1e3:

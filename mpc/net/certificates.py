@@ -24,7 +24,7 @@ KEY_FILE, CERTIFICATE_FILE = "key.pem", "certificate.pem"
 _LASTS = dt.timedelta(days=3652)  # ten years
 _SOON = dt.timedelta(days=60)  # before its end a certificate is warned of
 _SPOKEN = 20  # letters of a fingerprint that is read out: 100 bits
-_NAME = 64  # letters that X.509 has room for
+_NAME = 64  # bytes that X.509 has room for
 
 
 @dataclass(frozen=True)
@@ -79,8 +79,11 @@ def fingerprint(der: bytes) -> str:
 
 def make(folder: Path, name: str, now: dt.datetime) -> Certificate:
     """A fresh key and its certificate in a folder, where there must be none; the key's file is its owner's alone."""
-    if not name.strip() or len(name) > _NAME or not name.isprintable():
-        raise ConfigError(f"a name has 1 to {_NAME} letters that can be printed, not {name[:80]!r}")
+    if not name.strip() or not name.isprintable() or len(name.encode()) > _NAME:
+        raise ConfigError(
+            f"a name has 1 to {_NAME} letters that can be printed, fewer where UTF-8 takes more bytes than one for a "
+            f"letter, not {name[:80]!r}"
+        )
     for path in (folder / KEY_FILE, folder / CERTIFICATE_FILE):
         if path.exists():
             raise ConfigError(f"{path} exists: the others know it, so it is not replaced; name another folder")
@@ -102,7 +105,12 @@ def make(folder: Path, name: str, now: dt.datetime) -> Certificate:
     )
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     write_new(folder / KEY_FILE, secret)
-    write_new(folder / CERTIFICATE_FILE, made.public_bytes(serialization.Encoding.PEM), 0o644)
+    try:
+        write_new(folder / CERTIFICATE_FILE, made.public_bytes(serialization.Encoding.PEM), 0o644)
+    except BaseException:  # nobody has seen it, and the next try is to find none
+        (folder / KEY_FILE).unlink()
+        (folder / CERTIFICATE_FILE).unlink(missing_ok=True)
+        raise
     return _certificate(made)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -37,8 +38,11 @@ def serving(address: tuple[str, int], pages: Mapping[str, Page]) -> Iterator[tup
         def log_message(self, *_: Any) -> None:
             """Who looks is no news."""
 
+    class Pages(ThreadingHTTPServer):
+        address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+
     try:
-        server = ThreadingHTTPServer(address, Handler)
+        server = Pages(address, Handler)
     except OSError as error:
         where = f"{address[0]}:{address[1]}"
         raise ConfigError(f"cannot listen on {where}: {error.strerror or error}; choose another port") from error
@@ -50,6 +54,11 @@ def serving(address: tuple[str, int], pages: Mapping[str, Page]) -> Iterator[tup
     finally:
         server.shutdown()
         server.server_close()
+
+
+def url_of(host: str, port: int) -> str:
+    """Where pages are, as a browser takes it."""
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def check_own(host: str) -> None:
@@ -71,4 +80,4 @@ def is_own(host: str) -> bool:
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
-        return host == "localhost"
+        return host.lower() == "localhost"

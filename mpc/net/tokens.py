@@ -55,7 +55,8 @@ class Tokens:
 def make_tokens(folder: Path, roles: Iterable[str]) -> list[Path]:
     """Those that are not there yet; gives their files."""
     try:
-        make_folder(folder)
+        if not folder.is_dir():  # one that was there may be for others too; the files are not
+            make_folder(folder)
         made = [path for role in roles if not (path := _path(folder, role)).exists()]
         for path in made:
             write_new(path, f"{secrets.token_urlsafe(32)}\n".encode())

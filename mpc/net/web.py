@@ -30,12 +30,11 @@ from uvicorn import Config, Server
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ..errors import ConfigError
-from .pages import Page
+from .pages import Page, is_own
 from .requests import ANYONE, Answer, Endpoint, Limits, Refused, Request, Site, read_body, read_key
 from .tokens import Tokens
 
 _SENTENCES = {404: "there is nothing here: /docs says what is", 405: "this path is asked by another method: see /docs"}
-_LOCAL = ("127.0.0.1", "localhost", "[::1]")
 _STOPPING = 10  # seconds for requests that wait for an answer
 _OTHER_FILES = 128  # that the process may have open beside its connections
 
@@ -136,8 +135,7 @@ class Web:
 
     def _check_host(self, asked: Asked) -> None:
         """Without tokens, no page of a browser may ask in the name of whoever looks at it."""
-        host = asked.headers.get("host", "")
-        if self._tokens is None and host.rpartition(":")[0] not in _LOCAL and host not in _LOCAL:
+        if self._tokens is None and not is_own(_host_of(asked.headers.get("host", ""))):
             raise Refused(421, "without tokens this service is asked as 127.0.0.1 alone: make tokens")
 
     async def _no_such(self, _: Asked, error: Exception) -> Response:
@@ -146,6 +144,13 @@ class Web:
         response.headers.update(getattr(error, "headers", None) or {})
         self._counted("other", status)
         return response
+
+
+def _host_of(header: str) -> str:
+    """Without the port, and without the brackets around colons."""
+    whole = header.startswith("[") and header.endswith("]")
+    host = header if whole or ":" not in header else header.rpartition(":")[0]
+    return host.strip("[]")
 
 
 def _refusal(refused: Refused) -> Response:

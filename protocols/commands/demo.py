@@ -22,6 +22,7 @@ from mpc.session import Session
 from offline import Plan, Recorder
 
 from ..run.dealer_process import dealer_beside, source_for
+from ..run.options import natural
 
 _TREATMENTS = ("aspirin", "bisoprolol", "candesartan", "diltiazem", "enalapril")
 _BOUND = 1000.0
@@ -31,7 +32,7 @@ def register(commands: Any, _: Sequence[str]) -> None:
     """Add `demo`."""
     demo = commands.add_parser("demo", help="three parties in three processes, and what each learned")
     demo.add_argument("--parties", type=int, default=3, help="how many clinics (3)")
-    demo.add_argument("--seed", type=int, default=1, help="of the clinics' numbers (1)")
+    demo.add_argument("--seed", type=natural, default=1, help="of the clinics' numbers (1)")
     demo.set_defaults(run=_demo)
 
 

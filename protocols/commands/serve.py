@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from argparse import ArgumentParser, ArgumentTypeError, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ _EXAMPLES = """examples:
   curl -H "Authorization: Bearer $(cat trial/tokens/watcher.token)" http://127.0.0.1:7780/ledger
 """
 _LISTEN = "127.0.0.1:7780"
+_SIZES = {"batch": (64, 1), "longest": (4096, 1), "body": (1 << 20, 100)}  # if not said, and the least
 _OF_TRY = (
     "folder", "listen", "tokens", "no_tokens", "arms", "owners", "policy", "eps", "alpha", "ridge", "bound",
     "reward_range", "most_unpaid", "steps", "batch", "longest", "body",
@@ -41,9 +41,7 @@ def register(commands: Any, _: Sequence[str]) -> None:
     serve.add_argument("--config", type=Path, help="beside one role of a session between machines: its file")
     serve.add_argument("--resume", action="store_true", help="with --config: go on with what all roles kept")
     serve.add_argument("--folder", type=Path, help="with --try: where the bandit is, or will be")
-    serve.add_argument(
-        "--listen", default=_LISTEN, metavar="HOST:PORT", help=f"of this machine, if not said ({_LISTEN})"
-    )
+    serve.add_argument("--listen", metavar="HOST:PORT", help=f"of this machine, if not said ({_LISTEN})")
     tokens = serve.add_argument_group("who may ask")
     tokens.add_argument("--tokens", type=Path, metavar="DIR", help="a file for each role (FOLDER/tokens)")
     tokens.add_argument("--make-tokens", action="store_true", help="make those that are missing")
@@ -61,18 +59,16 @@ def register(commands: Any, _: Sequence[str]) -> None:
     made.add_argument("--steps", type=whole, metavar="N", help="rewards to learn from, or more than before (10,000)")
     serve._negative_number_matcher = re.compile(r"^-[\d.][-\d.,e+]*$")
     limits = serve.add_argument_group("limits")
-    limits.add_argument("--batch", type=whole, default=64, metavar="N", help="contexts taken together (64)")
-    limits.add_argument(
-        "--longest", type=whole, default=4096, metavar="N", help="contexts and rewards that may wait (4,096)"
-    )
-    limits.add_argument("--body", type=whole, default=1 << 20, metavar="BYTES", help="of a request (1,048,576)")
-    serve.set_defaults(run=partial(_serve, serve))
+    limits.add_argument("--batch", type=whole, metavar="N", help="contexts taken together (64)")
+    limits.add_argument("--longest", type=whole, metavar="N", help="contexts and rewards that may wait (4,096)")
+    limits.add_argument("--body", type=whole, metavar="BYTES", help="of a request (1,048,576)")
+    serve.set_defaults(run=_serve)
 
 
-def _serve(serve: ArgumentParser, options: Namespace) -> None:
+def _serve(options: Namespace) -> None:
     if options.alone == (options.config is not None):
         raise ConfigError("say --try, with all parties in this process, or --config FILE of a role between machines")
-    _check_said(serve, options)
+    _check_said(options)
     if options.config is not None:
         _beside(options)
     elif options.folder is None:
@@ -81,11 +77,13 @@ def _serve(serve: ArgumentParser, options: Namespace) -> None:
         _alone(options)
 
 
-def _check_said(serve: ArgumentParser, options: Namespace) -> None:
+def _check_said(options: Namespace) -> None:
     """What is said in vain is not passed over."""
     if options.alone and options.resume:
         raise ConfigError("--resume is with --config: --try goes on with what is in its folder")
-    said = [name for name in _OF_TRY if getattr(options, name) != serve.get_default(name)]
+    if options.no_tokens and (options.tokens is not None or options.make_tokens):
+        raise ConfigError("--no-tokens lets anybody on this machine ask: leave out --tokens and --make-tokens, or it")
+    said = [name for name in _OF_TRY if getattr(options, name) not in (None, False)]
     if options.config is not None and said:
         flag = said[0].replace("_", "-")
         raise ConfigError(f"--{flag} is with --try: what a role between machines is, its file says, {options.config}")
@@ -110,7 +108,7 @@ def _beside(options: Namespace) -> None:
 def _alone(options: Namespace) -> None:
     with extra("masked serve"):
         from mpc.net.web import Web, serve
-    from mpc.net.pages import check_exposed
+    from mpc.net.pages import check_exposed, url_of
     from mpc.net.requests import Limits
     from mpc.net.tokens import Tokens, make_tokens
 
@@ -118,29 +116,34 @@ def _alone(options: Namespace) -> None:
     from ..ppcb.serving.service import Wanted, opened
     from ..run.log import Log
 
-    for name, least in (("batch", 1), ("longest", 1), ("body", 100)):
-        if getattr(options, name) < least:
-            raise ConfigError(f"--{name} is at least {least}, not {getattr(options, name)}")
-    address, log = _address(options.listen), Log("all parties", options.folder.name)
+    batch, longest, body = (_size(options, name, *size) for name, size in _SIZES.items())
+    address, log = _address(options.listen or _LISTEN), Log("all parties", options.folder.name)
     if options.no_tokens:
         check_exposed(address[0])
     wanted = Wanted(**{name: getattr(options, name) for name in Wanted.__dataclass_fields__})
     with log.ending(), opened(
-        options.folder, wanted, most=options.batch, longest=options.longest, say=log
+        options.folder, wanted, most=batch, longest=longest, say=log
     ) as service:  # fmt: skip
         roles, place = roles_of(service.found.bandit.settings), options.tokens or options.folder / "tokens"
         if options.make_tokens:
             for path in make_tokens(place, roles):
                 log(f"made {path}: hand it to who asks as {path.stem.replace('-', ' ')}, and to nobody else")
         known = None if options.no_tokens else Tokens.read(place, roles)
-        web = Web(service.site, tokens=known, limits=Limits(body=options.body), say=log)
+        web = Web(service.site, tokens=known, limits=Limits(body=body), say=log)
 
-        service.found.warm_up(options.batch)
+        service.found.warm_up(batch)
 
         def ready(host: str, port: int) -> None:
-            log(f"http://{host}:{port}/docs says what is asked; {service.found.held.next_decision:,} decisions so far")
+            log(f"{url_of(host, port)}/docs says what is asked; {service.found.held.next_decision:,} decisions so far")
 
         serve(web, address, ready=ready)
+
+
+def _size(options: Namespace, name: str, usual: int, least: int) -> int:
+    given = usual if (said := getattr(options, name)) is None else int(said)
+    if given < least:
+        raise ConfigError(f"--{name} is at least {least}, not {given}")
+    return given
 
 
 def _address(text: str) -> tuple[str, int]:

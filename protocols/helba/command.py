@@ -60,7 +60,7 @@ class Helba(System):
     name, step = "helba", "step"
     summary = "the encrypted linear contextual bandit"
     about, examples = _ABOUT, _EXAMPLES
-    draws_reference = False
+    draws_reference = seeded_apart = False  # users bring the problem, and coins are the dealer's
     modes = (CKKS, MPC)
 
     def add_problem(self, parser: ArgumentParser) -> None:

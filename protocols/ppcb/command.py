@@ -65,6 +65,7 @@ class PPCB(System):
 
     name = "ppcb"
     summary = "the private contextual bandit, on a data set"
+    seeded_apart = False  # coins are the dealer's
     about, examples, unit, draws_reference, parties = _ABOUT, _EXAMPLES, "decision", False, 3
 
     def add_problem(self, parser: ArgumentParser) -> None:

@@ -16,6 +16,8 @@ from mpc.errors import RangeError
 from mpc.ops import Lines
 from mpc.ring import VALUE_BITS
 
+_UNITS = 64.0  # of the last place, between the ends of what is learned from
+_LARGEST = 2.0**60
 _MOST_ARMS_PUBLISHED = 300
 _PUBLISHED_RECIPROCAL = 256.0
 _NEWTON_PUBLISHED = 7
@@ -125,9 +127,6 @@ class Settings:
         if self.steps < 1:
             raise RangeError(f"a run has at least 1 step, not {self.steps}")
         self._check_owners()
-        low, high = self.reward_range
-        if not (-math.inf < low < high < math.inf):
-            raise RangeError(f"rewards lie between two numbers, the lower first, not between {low:g} and {high:g}")
         if min(self.delay, self.refresh or 0, self.newton or 0) < 0:
             raise RangeError(f"delay {self.delay}, refresh {self.refresh} and newton {self.newton} are counts from 0")
         if not 0 <= self.tie_bits <= 40:
@@ -138,13 +137,12 @@ class Settings:
         if self.arms > most:
             cure = "" if self.argmax is Argmax.TOURNAMENT else ": argmax 'tournament' takes more"
             raise RangeError(f"{self.arms} arms are more than {most}, for which comparisons fit in memory{cure}")
-        if not (0 < self.ridge < math.inf and 0 < self.bound < math.inf and 0 <= self.alpha < math.inf):
-            raise RangeError(f"ridge {self.ridge:g}, bound {self.bound:g} and alpha {self.alpha:g} must be positive")
         if not (10 <= self.fraction_bits <= 30 and self.fraction_bits <= self.state_bits <= 2 * self.fraction_bits):
             raise RangeError(
                 f"{self.fraction_bits} fraction bits and {self.state_bits} of the state: from 10 to 30, and for the "
                 "state at least as many and at most twice as many"
             )
+        self._check_sizes()
         if self.variant is Variant.PUBLISHED:
             self._check_published()
             return
@@ -159,6 +157,27 @@ class Settings:
         self._check_ranges()
         self._check_precision()
         ops.Keys(self.arms, self.score_bits, self.eps, self.blur)  # refuses more arms than fit
+
+    def _check_sizes(self) -> None:
+        """What is measured in units of the last place is many of them, and no bound is beyond a double's range."""
+        low, high = self.reward_range
+        if not (-math.inf < low < high < math.inf):
+            raise RangeError(f"rewards lie between two numbers, the lower first, not between {low:g} and {high:g}")
+        if not (0 < self.ridge < math.inf and 0 < self.bound < math.inf and 0 <= self.alpha < math.inf):
+            raise RangeError(f"ridge {self.ridge:g}, bound {self.bound:g} and alpha {self.alpha:g} must be positive")
+        finest = _UNITS * 2.0**-self.fraction_bits
+        for what, width in (("rewards", high - low), ("features", self.bound)):
+            if width < finest:
+                raise RangeError(
+                    f"{what} that differ by {width:g} at most are rounded to {2.0**-self.fraction_bits:.2g}, with "
+                    f"{self.fraction_bits} fraction bits: scale them to {finest:.2g} and more, such as to 1"
+                )
+        largest = max(self.reward, self.bound, self.alpha, self.ridge, 1.0 / self.ridge)
+        if not largest < _LARGEST:
+            raise RangeError(
+                f"rewards up to {self.reward:g}, bound {self.bound:g}, ridge {self.ridge:g} and alpha {self.alpha:g}: "
+                f"one is beyond {_LARGEST:.2g}, or the ridge below its inverse; scale them"
+            )
 
     def _check_owners(self) -> None:
         if self.widths and (len(self.widths) != self.owners or min(self.widths) < 0 or sum(self.widths) != self.dim):

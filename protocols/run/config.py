@@ -192,6 +192,8 @@ def _read(path: Path, top: _Table, reader: _Reader) -> Config:
         reader.wrong.append("material.store is missing: name the folder that was dealt for this party")
     if made.store is not None and made.dealt == DEALER:
         reader.wrong.append("material.store is not used where material is from a dealer: leave it out")
+    if made.material != "local" and made.dealt == DEALER:
+        reader.wrong.append("material.session is of a store, and material is from a dealer: leave it out")
     if made.role in made.peers:
         reader.wrong.append(f"peers.{made.role!r} is this one itself: leave it out")
     for name in names:

@@ -25,7 +25,7 @@ from mpc.errors import ConfigError, MaskedError
 from mpc.net import certificates
 from mpc.net.certificates import Certificate
 from mpc.net.member import Member, Met, Peer
-from mpc.net.pages import check_exposed, check_own, serving
+from mpc.net.pages import check_exposed, check_own, serving, url_of
 from mpc.net.remaking import meet_lasting
 from mpc.net.tls import Listener, listen_on, meet_some
 from offline import Store
@@ -141,12 +141,13 @@ def unused(given: Prepared) -> list[str]:
     config, apart = given.config, given.apart
     node = apart.names.index(config.role)
     served = isinstance(apart, OnShares) and apart.program.served
+    client = node >= apart.parties and config.role != DEALER
     ways = (
         ("material.store", config.store is not None and node >= apart.parties, "only computing parties draw material"),
         ("data.id", bool(config.id) and config.data is None, "there is no data.file"),
         ("data.columns", bool(config.columns) and config.data is None, "there is no data.file"),
         ("[serve]", config.serve is not None and (not served or config.role == DEALER), "it is not asked over HTTP"),
-        ("[world]", bool(config.tell or config.hear) and node < apart.parties, "only clients meet the world"),
+        ("[world]", bool(config.tell or config.hear) and not client, "only clients meet the world"),
     )
     return [f"{key} is not used by {config.role}: {why}" for key, there, why in ways if there]
 
@@ -185,8 +186,8 @@ def play(
     with contextlib.ExitStack() as around:
         around.enter_context(reserved(config.folder / CHECKPOINTS, "output.folder"))
         if config.watch is not None:
-            host, port = around.enter_context(serving(config.watch, status.pages()))
-            given.say(f"http://{host}:{port}/metrics and /healthz say how this role stands")
+            where = around.enter_context(serving(config.watch, status.pages()))
+            given.say(f"{url_of(*where)}/metrics and /healthz say how this role stands")
         listener = around.enter_context(_listener(given) or nullcontext())
         meets = partial(gathered, given, listener)
         seat = Seat(
@@ -276,7 +277,8 @@ def options_of(
     parser = _Parser(add_help=False, allow_abbrev=False)
     add_problem(system, parser)
     system.add_apart(parser)
-    parser.add_argument("--seed", type=natural, default=1)
+    if system.seeded_apart:
+        parser.add_argument("--seed", type=natural)
     flags = {action.dest: action.nargs == 0 for action in parser._actions if action.dest != "parties"}
     words, wrong = [f"--parties={parties}"], list[str]()
     for name, value in given.items():
@@ -293,7 +295,7 @@ def options_of(
                 wrong.append(str(error))
     if wrong:
         raise ConfigError("\n".join(wrong))
-    options = parser.parse_args(words, Namespace(mode=mode, resume=False))
+    options = parser.parse_args(words, Namespace(mode=mode, resume=False, seed=1))
     for name, value in vars(options).items():
         if isinstance(value, Path):
             setattr(options, name, home / value)

@@ -58,6 +58,7 @@ class System(ABC):
     every: ClassVar[int] = 100
     modes: ClassVar[tuple[str, ...]] = (MPC,)
     untold: ClassVar[str] = ""  # what has not happened where a run was stopped
+    seeded_apart: ClassVar[bool] = True  # whether --seed means something to its roles on machines of their own
     draws_reference: ClassVar[bool] = True  # whether its picture is of a reference, whose coins a dealer beside it has
 
     @abstractmethod

@@ -70,6 +70,7 @@ class Samba(System):
     """SAMBA."""
 
     name = SAMBA
+    seeded_apart = False  # each owner draws its own coins
     summary = "a bandit whose arms belong to owners, federated"
     about, examples = _ABOUT, _EXAMPLES
     every, modes = 1000, (CLASSIC, MPC)

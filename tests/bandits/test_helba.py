@@ -206,6 +206,8 @@ def test_rows_of_a_table_are_scaled_to_the_bounds() -> None:
     "given, words",
     [
         ({"norm": math.nan}, "norm must be positive"),
+        ({"norm": 1e300}, "norm must be positive, between 1e-60 and 1e"),
+        ({"ridge": 1e-300}, "ridge must be positive, between"),
         ({"ridge": 0.0}, "ridge must be positive"),
         ({"trace": -1.0}, "trace must be positive"),
         ({"growth": 0.0}, "growth lies between"),

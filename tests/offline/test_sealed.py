@@ -9,6 +9,7 @@ import shutil
 import threading
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -142,6 +143,25 @@ def test_of_many_that_open_one_file_at_once_one_does(tmp_path: Path) -> None:
     ends = in_threads([partial(opens, at) for at in range(6)])
     assert [type(end) for end in ends if end is not None] == [StoreRefused] * 5
     assert len(list(tmp_path.glob("mine-*"))) == 1
+
+
+def test_what_another_opening_puts_together_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It began between this one's look and its own folder."""
+    file, others = sealed_for(tmp_path, dealt(tmp_path)), tmp_path / "mine.new"
+    real = sealed._header
+
+    def meanwhile(*given: Any) -> Any:
+        others.mkdir()
+        (others / "manifest").write_text("of another")
+        return real(*given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sealed, "_header", meanwhile)
+        with pytest.raises(ConfigError, match="File exists"):
+            opened(file, tmp_path / "mine")
+    assert (others / "manifest").read_text() == "of another"
+    shutil.rmtree(others)
+    opened(file, tmp_path / "mine")
 
 
 def test_an_opening_is_noted_before_its_store_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -104,6 +104,7 @@ def test_material_is_planned_dealt_inspected_used_and_runs_out(tmp_path: Path) -
         (("offline", "inspect", "no-such-folder"), ("no store", "masked offline deal")),
         (("offline", "deal", "no-such-plan", "--steps", "3", "--out", "x"), ("masked offline plan",)),
         (("demo", "--parties", "1"), ("2 to 16 clinics",)),
+        (("demo", "--seed", "-1"), ("a seed is a whole number from 0",)),
         (("run", "ppcb", "--eps", "1.5"), ("probability",)),
         (("run", "ppcb", "--data", "nonsense"), ("digits",)),
         (("run", "ppcb", "--data", "mnist"), ("--data",)),

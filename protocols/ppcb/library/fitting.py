@@ -104,6 +104,7 @@ def _cure(plain: Settings, wanted: Mapping[str, float], steps: int) -> str:
     """Which other bound, ridge or alpha make these settings possible, each by itself: found by trying."""
     ways = (
         ("bound", 0.5, 40, "features scaled to bound {:g}"),
+        ("bound", 2.0, 40, "features scaled to bound {:g}"),
         ("ridge", 2.0, 120, "ridge {:g}"),
         ("ridge", 0.5, 120, "ridge {:g}"),
         ("alpha", 0.5, 120, "alpha {:g}"),
@@ -117,7 +118,7 @@ def _cure(plain: Settings, wanted: Mapping[str, float], steps: int) -> str:
                 if _tried(settings, steps, True) is not None:
                     offers.append(text.format(other[name]))
                     break
-    return ", or ".join(offers) or "fewer `steps`"
+    return ", or ".join(offers) or "bound, ridge and alpha near 1"
 
 
 @lru_cache(maxsize=64)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from mpc.errors import ConfigError
+from mpc.net.pages import url_of
 from mpc.net.requests import Limits
 from mpc.net.tokens import Tokens, make_tokens
 from mpc.net.web import Web, serving_requests
@@ -36,7 +37,7 @@ def asked_beside(given: Prepared, *, make: bool = False) -> Iterator[None]:
         tokens = None if config.tokens is None else Tokens.read(config.tokens, (place.asks,))
         program.feed = place.feed
         with serving_requests(Web(place.site, tokens=tokens, limits=Limits(), say=given.say), config.serve) as where:
-            given.say(f"http://{where[0]}:{where[1]}/docs says what {place.asks}'s programs ask here")
+            given.say(f"{url_of(*where)}/docs says what {place.asks}'s programs ask here")
             try:
                 yield
             finally:

@@ -13,6 +13,7 @@ from mpc.net.requests import Site
 
 from ...run.folder import reserved
 from ..library.bandit import PrivateContextualBandit
+from ..settings import Policy
 from .answers import Answers
 from .batches import Batches
 from .durable import DurableBandit
@@ -42,6 +43,8 @@ class Wanted:
         """A new one."""
         if self.arms is None or self.owners is None:
             raise ConfigError("there is no bandit in this folder yet: say --arms and --owners to make one")
+        if self.alpha is not None and self.policy in (None, Policy.EPSILON_GREEDY.value):
+            raise ConfigError("--alpha is of --policy linucb and thompson: epsilon-greedy has --eps alone")
         named = {"n_arms": self.arms} if isinstance(self.arms, int) else {"arms": self.arms}
         given: dict[str, Any] = {
             name: value for name, value in vars(self).items() if value is not None and name not in ("arms", "owners")
@@ -66,6 +69,11 @@ class Wanted:
                 raise ConfigError(
                     f"the bandit of this folder has --{flag} {value}, not {said}: leave it out, or name another folder"
                 )
+        if self.steps is not None and self.steps < settings.steps:
+            raise ConfigError(
+                f"the bandit of this folder was declared for --steps {settings.steps:,}, and never for fewer: leave "
+                f"{self.steps:,} out"
+            )
         if self.steps is not None and self.steps > settings.steps:
             found.extend(self.steps)
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import datetime as dt
+import errno
 import shutil
 from pathlib import Path
 
 import pytest
 from cryptography import x509
 
+from mpc import files
 from mpc.errors import ConfigError
+from mpc.net import certificates
 from mpc.net.certificates import CERTIFICATE_FILE, KEY_FILE, check_key, make, read
 from tests.parties.members import identity
 
@@ -43,8 +46,26 @@ def test_a_key_is_never_made_over_another(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="exists: the others know it"):
         make(tmp_path, "A", NOW)
     assert (tmp_path / KEY_FILE).read_bytes() == before
-    with pytest.raises(ConfigError, match="a name has 1 to 64 letters"):
-        make(tmp_path / "other", "A\n", NOW)
+    for name in ("A\n", "a" * 65, "ü" * 33, "Городская клиническая больница имени Пирогова", " "):
+        with pytest.raises(ConfigError, match="a name has 1 to 64 letters"):
+            make(tmp_path / "other", name, NOW)
+    assert make(tmp_path / "other", "ü" * 32, NOW).name == "ü" * 32
+
+
+def test_no_key_is_left_without_its_certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody has seen it: the next try makes another, where there is room."""
+
+    def full(path: Path, content: bytes, mode: int = 0o600) -> None:
+        files.write_new(path, content[:10], mode)
+        if path.name == CERTIFICATE_FILE:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(certificates, "write_new", full)
+        with pytest.raises(OSError, match="No space left"):
+            make(tmp_path, "A", NOW)
+    assert not list(tmp_path.iterdir())
+    make(tmp_path, "A", NOW)
 
 
 def test_a_fingerprint_is_read_out_in_groups_or_whole() -> None:

@@ -33,7 +33,9 @@ def test_each_token_is_of_its_role_alone(tmp_path: Path) -> None:
 
 
 def test_those_that_are_there_stay(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)  # it may be for others too
     make_tokens(tmp_path, ROLES[:2])
+    assert tmp_path.stat().st_mode & 0o777 == 0o755
     before = letters(tmp_path, "owner 0")
     assert [path.name for path in make_tokens(tmp_path, ROLES)] == ["payer.token"]
     assert letters(tmp_path, "owner 0") == before

@@ -254,6 +254,12 @@ def test_without_tokens_this_machine_alone_may_ask(tmp_path: Path) -> None:
         assert asking.post("/echo", 1).body["role"] == ANYONE and asking.get("/guarded").status == 200
         foreign = asking.ask("POST", "/echo", b"1", {"Host": "evil.example", "Content-Type": "application/json"})
         assert foreign.status == 421 and "make tokens" in foreign.body["error"]
+        for host, status in (
+            ("LOCALHOST:7780", 200), ("127.0.0.2:1", 200), ("[::1]:1", 200), ("[::1]", 200), ("localhost", 200),
+            ("", 421), ("[::2]:1", 421), ("localhost.example:1", 421), ("127.0.0.1.example", 421), ("::1", 421),
+        ):  # fmt: skip
+            told = asking.ask("POST", "/echo", b"1", {"Host": host, "Content-Type": "application/json"})
+            assert told.status == status, host
         assert asking.ask("POST", "/echo", b"1", {"Content-Type": "text/plain"}).status == 415
     check_exposed("127.0.0.1")
     with pytest.raises(ConfigError, match="only this machine may ask"):

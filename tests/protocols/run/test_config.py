@@ -10,7 +10,7 @@ from mpc.errors import ConfigError
 from protocols.cli import main
 from protocols.commands.config import fitting
 from protocols.ppcb.program import PULLER
-from protocols.run.config import load, place_of, read, tomllib
+from protocols.run.config import DEALER, load, place_of, read, tomllib
 
 from ..machines import Machines
 from .trial import session
@@ -124,6 +124,20 @@ def test_what_a_role_does_not_use_is_noted(machines: Machines, capsys: pytest.Ca
     path = changed(machines, "party 1", "[own]", '[world]\ntell = "json:dumps"\n[own]')
     main(["config", "check", str(path)])
     assert "note: [world] is not used by party 1: only clients meet the world" in capsys.readouterr().out
+
+
+def test_what_no_role_uses_beside_a_dealer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    machines = session(tmp_path, dealer=True)
+    path = changed(machines, DEALER, "[own]", '[world]\ntell = "json:dumps"\n[own]')
+    main(["config", "check", str(path)])
+    assert "note: [world] is not used by dealer: only clients meet the world" in capsys.readouterr().out
+    path = changed(machines, PULLER, "[material]\n", '[material]\nsession = "other"\n')
+    assert said(path) == "material.session is of a store, and material is from a dealer: leave it out"
+
+
+def test_a_seed_is_unknown_where_it_means_nothing(machines: Machines) -> None:
+    path = changed(machines, PULLER, "[options]", "[options]\nseed = 5")
+    assert said(path).startswith("options: 'seed' is unknown: there are ")
 
 
 @pytest.mark.parametrize("more", [["--idle", "-3"], ["--idle", "nan"], ["--wait", "0"], ["--wait", "inf"]])

@@ -12,7 +12,7 @@ import pytest
 
 from mpc.errors import ConfigError, PeerLost, RangeError
 from mpc.meter import Cost
-from mpc.net.pages import serving
+from mpc.net.pages import serving, url_of
 from protocols.run.status import Status
 
 LINE = re.compile(r'^[a-z_]+\{([a-z_]+="([^"\\]|\\.)*",?)+\} -?[0-9.e+-]+$')
@@ -112,6 +112,8 @@ def test_pages_are_of_this_machine_alone() -> None:
             urllib.request.urlopen(f"http://{host}:{port}/etc", timeout=300)
         with pytest.raises(ConfigError, match="cannot listen on"), serving((host, port), {}):
             pass
+    with serving(("::1", 0), watched.pages()) as where:
+        assert urllib.request.urlopen(f"{url_of(*where)}/healthz", timeout=300).status == 200
     for other in ("0.0.0.0", "10.0.0.1", "example.org"):
         with pytest.raises(ConfigError, match="of this machine alone"), serving((other, 0), {}):
             pass

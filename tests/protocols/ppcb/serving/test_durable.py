@@ -215,7 +215,10 @@ def test_a_folder_goes_on_with_what_it_was_made_with(tmp_path: Path) -> None:
         pass
     with asked(tmp_path):
         pass
-    for other, said in ((Wanted(arms=3), "--arms 2, not 3"), (Wanted(eps=0.5), "--eps 0.1, not 0.5")):
+    for other, said in (
+        (Wanted(arms=3), "--arms 2, not 3"), (Wanted(eps=0.5), "--eps 0.1, not 0.5"),
+        (Wanted(steps=10), "declared for --steps 1,000, and never for fewer"),
+    ):  # fmt: skip
         with pytest.raises(ConfigError, match=said), asked(tmp_path, other):
             pass
     with asked(tmp_path, WANTED):
