@@ -15,6 +15,7 @@ u(t) = pi^2 t^2 / 6 is the paper's union bound over the steps; its bound holds f
 from __future__ import annotations
 
 import math
+import operator
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
@@ -51,6 +52,13 @@ class Constants:
     union: bool = True
 
     def __post_init__(self) -> None:
+        try:
+            object.__setattr__(self, "dim", operator.index(self.dim))
+        except TypeError:
+            raise HelbaError(f"features have a whole number of dimensions, not {self.dim!r}") from None
+        for name in ("norm", "ridge", "trace", "growth", "noise", "theta_norm", "delta", "reward"):
+            if (given := getattr(self, name)) is not None:
+                object.__setattr__(self, name, float(given))  # numpy's too
         positive = {"norm": self.norm, "ridge": self.ridge, "trace": self.trace, "reward": self.reward}
         for name, value in positive.items():
             if not 1.0 / _LARGEST < value < _LARGEST:

@@ -28,7 +28,7 @@ class Problem:
     rewards: np.ndarray
 
     def __post_init__(self) -> None:
-        if self.features.ndim != 3 or self.means.shape != self.features.shape[:2] != self.rewards.shape:
+        if self.features.ndim != 3 or not self.means.shape == self.features.shape[:2] == self.rewards.shape:
             raise HelbaError("features are of shape (steps, arms, dim), means and rewards of shape (steps, arms)")
 
     def __len__(self) -> int:

@@ -90,9 +90,12 @@ def register(group: Any) -> None:
 
 
 def _attack(options: argparse.Namespace) -> None:
+    from ..samba.command import check_constants
+
     policies = list(ATTACKED) if options.policy == _ALL else [options.policy]
     if not set(policies) <= set(ATTACKED):
         raise ConfigError(f"--policy is one of {', '.join([*ATTACKED, _ALL])}, not {options.policy!r}")
+    check_constants(options, policies)
     if options.runs < 1 or options.arms < 1:
         raise ConfigError(f"{options.runs} games of {options.arms} arms: at least 1 of each")
     if options.seed >> 32:

@@ -30,7 +30,8 @@ from mpc.errors import ConfigError
 from mpc.extras import extra, installed
 from mpc.files import write_whole
 
-from .loop import evaluate, whole_number
+from ..run.choices import whole_number
+from .loop import evaluate
 from .named import make, way
 from .problems import PROBLEMS
 

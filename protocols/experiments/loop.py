@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 from bandits.environments import Episode, Episodic
 from mpc.errors import ConfigError
 
+from ..run.choices import whole_number
 from .named import make
 from .policies import Playable, playable
 from .whole import Whole
@@ -65,16 +65,6 @@ def evaluate(
     at, means = np.arange(steps), episode.means
     best = means.max(axis=1)
     return Evaluated(arms, episode.outcomes[at, arms], (best - means[at, arms]).cumsum(), float(best.mean()), run)
-
-
-def whole_number(given: Any, what: str, least: int) -> int:
-    """An integer of Python's own, numpy's too; ConfigError for what is none."""
-    try:
-        if (number := int(operator.index(given))) >= least:
-            return number
-    except TypeError:
-        pass
-    raise ConfigError(f"{what} is a whole number from {least} on, not {given!r}")
 
 
 def _arm_by_arm(player: Playable, episode: Episode, batch: int, progress: Callable[[int], object] | None) -> np.ndarray:

@@ -120,6 +120,10 @@ class Helba(System):
     def check(self, options: Namespace) -> None:
         """What argparse does not know."""
         if options.mode == MPC:
+            usual = Scheme()
+            for name in ("security", "degree", "products"):
+                if getattr(options, name, given := getattr(usual, name)) != given:  # plans have no such option
+                    raise ConfigError(f"--{name} is of --mode {CKKS}: on shares nothing is encrypted; leave it out")
             settings_of(options)
             return
         ckks_settings_of(options).scheme.context  # noqa: B018  refused before anything is written
@@ -188,6 +192,8 @@ def problem_of(options: Namespace, settings: Game) -> Problem:
     """Features and rewards of all steps."""
     given, size = settings.constants, {"arms": settings.arms}
     if options.data != MOVIELENS:
+        if options.data_dir is not None or options.user:
+            raise ConfigError("--data-dir and --user are of --data movielens: name it, or leave them out")
         return _PROBLEMS[options.data](given, settings.steps, options.seed, **size)
     if options.data_dir is None:
         raise ConfigError("--data movielens needs the folder of its u.data: name it with --data-dir")

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from bandits.helba import Batches, Constants
 from mpc.errors import ConfigError
 
+from ..run.choices import whole_number
 from ..run.program import digest
 
 G = TypeVar("G", bound="Game")
@@ -25,6 +26,11 @@ class Game:
     batches: Batches = Batches.PUBLIC
 
     def __post_init__(self) -> None:
+        for name in ("arms", "steps"):
+            object.__setattr__(self, name, whole_number(getattr(self, name), name))
+        if not isinstance(self.batches, Batches):
+            kinds = ", ".join(f"Batches.{kind.name}" for kind in Batches)
+            raise ConfigError(f"batches are one of {kinds}, not {self.batches!r}")
         if self.arms < 1 or self.steps < 1:
             raise ConfigError(f"{self.arms} arms and {self.steps} steps: at least 1 of each")
 

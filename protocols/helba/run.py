@@ -10,6 +10,7 @@ import numpy as np
 
 from bandits.helba import HELBA, Problem, play
 from mpc.client import ClientProgram
+from mpc.errors import ConfigError
 from mpc.rounds import labelled
 from mpc.session import Session
 from mpc.share import Share
@@ -35,6 +36,12 @@ class Encrypted(Program["Run"]):
         super().__init__(parties, settings.steps)
         self.settings, self.seed, self.data, self._problem = settings, seed, data, problem
         if problem is not None:
+            if problem.features.shape != (settings.steps, settings.arms, settings.constants.dim):
+                raise ConfigError(
+                    f"a problem of {len(problem):,} steps, {problem.arms} arms and {problem.features.shape[2]} "
+                    f"dimensions, and settings of {settings.steps:,}, {settings.arms} and {settings.constants.dim}: "
+                    "give both the same"
+                )
             check_all(problem.features, problem.rewards, settings.constants)
 
     @property

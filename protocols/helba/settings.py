@@ -19,6 +19,7 @@ from mpc import ops
 from mpc.curves import Reciprocal
 from mpc.errors import RangeError
 from mpc.ops import Levels, Lines
+from mpc.ring import VALUE_BITS
 
 from .game import Game
 
@@ -28,6 +29,7 @@ START_BITS = 16  # of the first quotient
 ERROR_BITS, ROUGH_BITS = 34, 26  # of how far it is off, and of what that corrects
 _ROOM = 61.9  # bits of a word that a truncation takes
 _SLACK = 1.0 + 2.0**-10
+_UNITS = 64.0  # of the last place, in what is learned from
 _ROUNDINGS = 16  # of the last place of the inverse, for each dimension: what a long run gathers at most
 
 
@@ -58,6 +60,12 @@ class Settings(Game):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        for what, largest in (("features", self.constants.norm), ("rewards", self.constants.reward)):
+            if largest < (finest := _UNITS * 2.0**-FEATURE_BITS):
+                raise RangeError(
+                    f"{what} up to {largest:g} are rounded to {2.0**-FEATURE_BITS:.2g}: scale them to {finest:.2g} "
+                    "and more, such as to 1"
+                )
         given, bits, _ = self.constants, self.widths.inverse, self.quotients
         wanted, held = given.eps(self.steps), _ROUNDINGS * given.dim * 2.0**-bits
         if wanted < held:
@@ -98,9 +106,11 @@ class Settings(Game):
         update = min(30, _fitting(vector**2) // 2)
         pulled = vector * given.norm * given.reward * math.sqrt(self.steps / ridge) + vector * given.reward
         surprise = min(30, _fitting(pulled) - update)
-        squares = min(2 * update - 1, _fitting(vector**2) - START_BITS)
-        gains = min(update + surprise - 1, _fitting(pulled) - START_BITS)
-        if min(inverse - 6, update, surprise + 8, squares, gains) < 28:
+        most_scaled = VALUE_BITS - START_BITS  # words are read with no more fraction bits, however small they are
+        squares = min(2 * update - 1, _fitting(vector**2) - START_BITS, most_scaled)
+        gains = min(update + surprise - 1, _fitting(pulled) - START_BITS, most_scaled)
+        estimates = _fitting(predicted) >= ESTIMATE_BITS + FEATURE_BITS
+        if min(inverse - 6, update, surprise + 8, squares, gains) < 28 or not estimates:
             raise RangeError(
                 f"L = {given.norm:g}, lambda = {ridge:g} and rewards up to {given.reward:g} over {self.steps:,} steps "
                 "leave too few bits of a word: scale the features, or play fewer steps"

@@ -33,6 +33,7 @@ from .report import classic_document, classic_text, document, text
 MOVIELENS, NORMAL = "movielens", "normal"
 VALKO, PRINTED = "valko", "printed"
 OURS, AS_PUBLISHED = "ours", "paper"
+_ARMS, _BITS = 50, 2048
 _CONSTANTS = {OURS: {"gamma": 1.0, "delta": 0.01, "noise": 1.0}, AS_PUBLISHED: PAPER}
 _ROLES = """
 
@@ -69,7 +70,7 @@ class LinUCBDS(System):
 
     def add_options(self, parser: ArgumentParser, *, processes: bool) -> None:
         """The size of keys, and what to work with."""
-        parser.add_argument("--bits", type=int, default=2048, help="of the keys of mode classic (2048)")
+        parser.add_argument("--bits", type=int, default=_BITS, help=f"of the keys of mode classic ({_BITS})")
         parser.add_argument(
             "--cores",
             type=int,
@@ -103,6 +104,8 @@ class LinUCBDS(System):
             raise ConfigError("--sum-bits is of --mode mpc: in the published protocol DC decrypts the whole sum")
         if options.mode != CLASSIC and getattr(options, "cores", 1) != 1:  # plans have no such option
             raise ConfigError("--cores is of --mode classic: on shares the time of a pull is that of its rounds")
+        if options.mode != CLASSIC and getattr(options, "bits", _BITS) != _BITS:
+            raise ConfigError("--bits is of --mode classic: on shares there is no key; leave it out")
         if options.mode == CLASSIC and options.resume:
             raise ConfigError("--resume is of --mode mpc: keys are never written, so a classic run starts anew")
 
@@ -157,7 +160,7 @@ def add_problem(parser: argparse.ArgumentParser, program: str) -> None:
     )
     game.add_argument("--data-dir", type=Path, help="the folder with u.data of MovieLens 100K")
     game.add_argument("--dim", type=int, help="latent dimensions (5; of the movies' graph 10)")
-    game.add_argument("--arms", type=int, default=50, help="how many, where --data makes them (50)")
+    game.add_argument("--arms", type=int, help=f"how many, where --data makes them ({_ARMS})")
     game.add_argument(
         "--user", type=int, default=0, help="user whose ratings define theta; the seed with --data normal (default: 0)"
     )
@@ -209,6 +212,10 @@ def problem_of(options: argparse.Namespace, program: str) -> LinearProblem:
         raise ConfigError("--data makes arms and theta itself: leave it away, or --arms-file and --theta")
     if files and (options.arms_file is None or options.theta is None):
         raise ConfigError("--arms-file and --theta go together: name both")
+    if options.data_dir is not None and not movies:
+        raise ConfigError("--data-dir is of --data movielens: name it, or leave out --data-dir")
+    if files and (options.arms is not None or options.dim is not None or options.user):
+        raise ConfigError("--arms, --dim and --user are of what --data makes: a file has its own; leave them out")
     if movies and options.data_dir is None:
         raise ConfigError("--data movielens needs the folder of its u.data: name it with --data-dir")
     try:
@@ -216,7 +223,7 @@ def problem_of(options: argparse.Namespace, program: str) -> LinearProblem:
             found = of(program, load_arms(options.arms_file), load_theta(options.theta), neighbours, constants)
         else:
             found = made_up(
-                program, arms=options.arms, dim=options.dim, seed=options.user,
+                program, arms=_ARMS if options.arms is None else options.arms, dim=options.dim, seed=options.user,
                 folder=options.data_dir if movies else None, neighbours=neighbours, constants=constants,
             )  # fmt: skip
     except ProblemError as error:

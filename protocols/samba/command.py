@@ -37,6 +37,7 @@ from .report import classic_document, classic_text, document, text
 
 SAMBA = "samba"
 OPTIMISED, TEXT = "optimised", "text"
+_BITS = 2048
 _EXPLORING = "epsilon-greedy", "epsilon-decreasing"
 _OF_POLICIES = {"eps": (0.1, "epsilon-greedy"), "tau": (0.06, "softmax"), "beta": (0.1, "pursuit")}  # by default
 _ABOUT = """Federated multi-armed bandits (SAMBA): {more}.
@@ -88,7 +89,7 @@ class Samba(System):
 
     def add_options(self, parser: ArgumentParser, *, processes: bool) -> None:
         """The size of keys, and how many processes play the owners."""
-        parser.add_argument("--bits", type=int, default=2048, help="of DC's Paillier key in mode classic (2048)")
+        parser.add_argument("--bits", type=int, default=_BITS, help=f"of DC's Paillier key in mode classic ({_BITS})")
         parser.add_argument(
             "--exploring", choices=[OPTIMISED, TEXT], default=OPTIMISED,
             help="what owners send in mode classic where a step explores: nothing, or, as the paper's text has it, a 0",
@@ -119,13 +120,13 @@ class Samba(System):
         """What argparse does not know."""
         if options.mode == CLASSIC and options.hosts:
             raise ConfigError("--hosts is of --mode mpc: in the published protocol each owner is alone")
-        if getattr(options, "exploring", OPTIMISED) == TEXT and options.mode != CLASSIC:  # a plan is of mode mpc
+        if options.mode != CLASSIC and getattr(options, "bits", _BITS) != _BITS:  # a plan is of mode mpc
+            raise ConfigError("--bits is of --mode classic: on shares there is no key; leave it out")
+        if getattr(options, "exploring", OPTIMISED) == TEXT and options.mode != CLASSIC:
             raise ConfigError("--exploring is of --mode classic: on shares nobody is told that a step explores")
         if getattr(options, "exploring", OPTIMISED) == TEXT and options.policy not in _EXPLORING:
             raise ConfigError(f"--exploring is of {' and '.join(_EXPLORING)}: no step of {options.policy} explores")
-        for name, (usual, policy) in _OF_POLICIES.items():
-            if getattr(options, name) != usual and options.policy != policy:
-                raise ConfigError(f"--{name} is of --policy {policy}, not of {options.policy}: leave it out")
+        check_constants(options, [options.policy])
 
     def steps(self, options: Namespace) -> int:
         """Pulls that are paid for."""
@@ -166,6 +167,13 @@ class Samba(System):
         pulled = None if run.reference is None else run.reference.arms.tolist()
         report = _report(options, classic_document(run), classic_text(run), pulled)
         return report if keep is None else replace(report, settle=partial(forget, keep.folder))
+
+
+def check_constants(options: Namespace, policies: Sequence[str]) -> None:
+    """ConfigError for a constant that none of the policies has."""
+    for name, (usual, policy) in _OF_POLICIES.items():
+        if getattr(options, name) != usual and policy not in policies:
+            raise ConfigError(f"--{name} is of --policy {policy}, not of {options.policy}: leave it out")
 
 
 def _beside(budget: int) -> Callable[[int], None]:

@@ -15,7 +15,7 @@ class Outcome(Plain):
     """ends: by step, the server's.  arms: by step, the users'.
 
     refreshes: how many.  masked: numbers under masks.  rounds: how often the server waited for a user.  key_bytes: of
-    the server's keys.
+    the server's keys, of all sittings.
     """
 
     ends: list[bool] = field(default_factory=list, repr=False)
@@ -27,7 +27,7 @@ class Outcome(Plain):
 
     def state(self) -> dict[str, np.ndarray]:
         """What a later sitting goes on from."""
-        counts = [self.refreshes, self.masked, self.rounds]
+        counts = [self.refreshes, self.masked, self.rounds, self.key_bytes]
         return {
             "ends": np.array(self.ends, np.int64),
             "arms": np.array(self.arms, np.int64),
@@ -37,4 +37,4 @@ class Outcome(Plain):
     def restore(self, kept: Mapping[str, np.ndarray]) -> None:
         """What `state` gave."""
         self.ends, self.arms = kept["ends"].astype(bool).tolist(), kept["arms"].tolist()
-        self.refreshes, self.masked, self.rounds = kept["counts"].tolist()
+        self.refreshes, self.masked, self.rounds, self.key_bytes = kept["counts"].tolist()

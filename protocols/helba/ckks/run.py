@@ -64,8 +64,13 @@ class CkksRun(Beside):
         return self.parts[Role.SERVER][STEPS].wall / max(1, self.settings.steps - self.start)
 
     @property
+    def cpu_seconds_per_step(self) -> float:
+        """Of the processor, keys and all, for the steps of this sitting."""
+        return self.cpu_seconds / max(1, self.settings.steps - self.start)
+
+    @property
     def cpu_seconds(self) -> float:
-        """Of the processor, keys and all."""
+        """Of the processor, in this sitting."""
         spent = self.parts.values() if self.processes else [self.parts[Role.SERVER]]
         return sum(part.processor for parts in spent for part in parts.values())
 
@@ -117,7 +122,7 @@ def report(run: CkksRun, seed: int) -> Report:
     document: dict[str, Any] = {
         "program": "helba", "steps": steps, "seed": seed, **facts(run),
         "seconds_per_step": run.seconds_per_step,
-        "cpu_seconds_per_step": run.cpu_seconds / steps,
+        "cpu_seconds_per_step": run.cpu_seconds_per_step,
         "rounds_per_step": server.rounds / steps,
         "offline_bytes_per_step": server.key_bytes / steps,
         "security": scheme.security, "degree": scheme.degree, "modulus_bits": scheme.bits,
@@ -126,7 +131,7 @@ def report(run: CkksRun, seed: int) -> Report:
     }  # fmt: skip
     lines = [
         *said(run), "",
-        f"a step took {run.seconds_per_step:.2f} s, {run.cpu_seconds / steps:.2f} s of the processor, and "
+        f"a step took {run.seconds_per_step:.2f} s, {run.cpu_seconds_per_step:.2f} s of the processor, and "
         f"{server.rounds / steps:.1f} answers of its user; keys of {server.key_bytes / 1e6:.0f} MB",
         f"{server.refreshes:,} refreshes of {server.masked:,} numbers under masks of 32 bits: what users see is within "
         f"{run.distance:.1g} of nothing; {scheme.security} bits of security by SEAL's guard",

@@ -55,7 +55,7 @@ def server(
     frames = Frames(settings.digest)
     relin = frames.unpack((yield Receive(Role.OWNER)), Role.OWNER, Kind.PRODUCTS).rest
     galois = frames.unpack((yield Receive(Role.OWNER)), Role.OWNER, Kind.SHIFTS).rest
-    done.key_bytes = len(relin) + len(galois)
+    done.key_bytes += len(relin) + len(galois)
     cloud = Cloud(settings.scheme, relin, galois, sender=Role.OWNER)
     raw = frames.unpack((yield Receive(Role.OWNER)), Role.OWNER, Kind.NOTHING).rest
     nothing = settings.scheme.load(raw, Role.OWNER, level=settings.scheme.top)

@@ -13,6 +13,7 @@ from bandits.samba import Policy, SambaError, by_name, check_budget
 from mpc import ops
 from mpc.errors import ConfigError
 
+from ...run.choices import whole_number
 from ...run.program import digest
 from ..owners import SCORE_BITS, LocalPolicy, Select, owners_name, require_local
 from ..policies import local_policy
@@ -44,6 +45,8 @@ class Settings:
     beta: float = 0.1
 
     def __post_init__(self) -> None:
+        for name in ("arms", "budget", "hosts"):
+            object.__setattr__(self, name, whole_number(getattr(self, name), name))
         require_local(self.local)
         try:
             check_budget(self.budget, self.arms)

@@ -86,6 +86,7 @@ def test_all_policies_in_one_mode(capsys: Output) -> None:
         ("--budget 6", "give --budget 7 or more"),
         ("--eps 2 --policy epsilon-greedy", "choose one in [0, 1]"),
         ("--tau 0 --policy softmax", "tau"),
+        ("--tau 0.5", "--tau is of --policy softmax, not of ucb: leave it out"),
         ("--arms-file nowhere.txt", "there is no file"),
         ("--seed 4294967296", "choose a smaller one"),
         ("--seed -1", "whole number"),

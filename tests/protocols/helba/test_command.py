@@ -40,6 +40,12 @@ MISTAKES = [
     ("--data movielens", "--data movielens needs the folder of its u.data"),
     ("--data movielens --data-dir nowhere", "there is no u.data of MovieLens 100K in nowhere"),
     ("--data movies", "invalid choice: 'movies'"),
+    ("--data-dir nowhere", "--data-dir and --user are of --data movielens"),
+    ("--data fresh --user 7", "--data-dir and --user are of --data movielens"),
+    ("--degree 8192", "--degree is of --mode ckks"),
+    ("--security 192", "--security is of --mode ckks"),
+    ("--products 3", "--products is of --mode ckks"),
+    ("--norm 1e-5", "features up to 1e-05 are rounded to 9.5e-07: scale them to 6.1e-05 and more"),
 ]
 
 

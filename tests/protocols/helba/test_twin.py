@@ -41,8 +41,23 @@ def played(
         (fresh, Constants(), NONE, 3, 20, 4),
         (fresh, Constants(dim=6, norm=1.0, ridge=0.25), PUBLIC, 2, 20, 7),
         (fresh, Constants(dim=1), HIDDEN, 2, 12, 1),
+        (fresh, Constants(norm=0.5), PUBLIC, 3, 12, 2),
+        (fresh, Constants(norm=1.0, ridge=50.0), HIDDEN, 2, 12, 2),
+        (fresh, Constants(norm=0.1), NONE, 5, 8, 2),
     ],
-    ids=["toy", "by-trace", "growth-1", "hidden-by-trace", "hidden-growth-1", "no-batches", "six-dimensions", "one"],
+    ids=[
+        "toy",
+        "by-trace",
+        "growth-1",
+        "hidden-by-trace",
+        "hidden-growth-1",
+        "no-batches",
+        "six-dimensions",
+        "one",
+        "short",
+        "large-ridge",
+        "very-short",
+    ],
 )
 def test_the_arms_and_batch_ends_of_the_twin(
     make: Make, constants: Constants, batches: Batches, parties: int, steps: int, arms: int

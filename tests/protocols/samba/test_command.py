@@ -58,6 +58,7 @@ MISTAKES = [
     ("--seed -1", "a seed is a whole number from 0"),
     (f"--seed {1 << 128}", "a seed lies between 0 and 2^128 - 1"),
     ("--parties 1", "secret sharing needs at least 2 parties, not 1"),
+    ("--bits 1024", "--bits is of --mode classic: on shares there is no key"),
     ("--mode classic --parties 3", "--parties is of --mode mpc: who takes part in --mode classic is as published"),
     ("--mode paper", "invalid choice: 'paper'"),
     ("--resume --json", "--resume needs the folder of the run's checkpoints"),

@@ -115,6 +115,9 @@ def test_a_run_that_was_stopped_goes_on_with_new_keys(tmp_path: Path) -> None:
     assert run.start == 2 and run.first_difference is None and run.ends_equal
     assert run.ends is not None and run.ends[:2].any() and not run.ends.all()
     assert run.server.masked == run.outcomes[Role.USER].masked > 0
+    alone = play_ckks(settings, problem)
+    assert run.server.key_bytes > 1.9 * alone.server.key_bytes, "keys of both sittings, which are packed"
+    assert run.cpu_seconds_per_step == run.cpu_seconds / 3
     rows = {(entry.role, entry.what): entry.count for entry in run.ledger}
     assert rows["user", "arm, and how near to the best each arm is"] == 5
     forget(tmp_path, [tmp_path / "server", tmp_path / "user"])

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from bandits.samba.words import words
+from mpc.errors import ConfigError
 from mpc.prg import fresh_key
 from protocols.samba.mpc.program import select
 from protocols.samba.mpc.settings import MOST_PAIRS, Settings
@@ -113,3 +114,10 @@ def test_scores_that_are_closer_than_32_bits_are_told_apart(reveal: Callable[...
             shared = own.session.share(words(np.array(scores), settings.fraction_bits(1)), scale=0)
             seen.add(tuple(reveal(own.session.run(select(own.session, shared, settings, 1)))))
     assert won == {(0, 1)} and tied == {(0, 1), (1, 0)}
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    made, own = Settings("ucb", np.int64(4), np.int32(20), np.uint8(2)), Settings("ucb", 4, 20, 2)  # type: ignore[arg-type]
+    assert made == own and made.digest == own.digest
+    with pytest.raises(ConfigError, match=r"budget is a whole number, not 20\.0"):
+        Settings("ucb", 4, 20.0)  # type: ignore[arg-type]
