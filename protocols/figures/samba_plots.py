@@ -62,7 +62,7 @@ def _times(canvas: Figure, rows: Rows, by: str, fixed: Callable[[Rows], str]) ->
     A run in one process is drawn by what the processor worked for it, so that other work beside it does not show.
     """
     sets = [data for data in each(rows, "data") if of(rows, data=data, mode="as published")]
-    panels = canvas.subplots(1, len(sets), squeeze=False, sharey=True)[0]
+    panels = canvas.subplots(1, len(sets), squeeze=False, sharex=True, sharey=True)[0]
     for axes, data in zip(panels, sets):
         own = of(rows, data=data)
         for policy in each(own, "policy"):
