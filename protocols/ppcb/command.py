@@ -57,6 +57,7 @@ _EXAMPLES = """examples:
 OURS, CRYPTEN = "ours", "crypten"
 _N = TypeVar("_N", int, float)
 _NEGATIVE = re.compile(r"^-[\d.][-\d.,e+]*$")
+_TIE_BITS = 8
 _LONG = 2.0  # seconds of loading after which it is said
 
 
@@ -204,10 +205,10 @@ def add_settings(parser: ArgumentParser) -> None:
         "--state-bits", type=int, help="of the regressions, at least (as --fraction-bits; more for long runs)"
     )
     ties = (
-        "no arm loses to one whose score is lower by 2^-B of the rewards' range; closer ones are drawn among (8; 0: "
-        "only equal scores)"
+        "no arm loses to one whose score is lower by 2^-B of the rewards' range; closer ones are drawn among "
+        f"({_TIE_BITS}; 0: only equal scores)"
     )
-    how.add_argument("--tie-bits", type=int, default=8, metavar="B", help=ties)
+    how.add_argument("--tie-bits", type=int, metavar="B", help=ties)
     refresh = "decisions after which the regressions are brought back to the exact sums (as it takes; 0: never)"
     how.add_argument("--refresh", type=int, metavar="N", help=refresh)
 
@@ -221,6 +222,13 @@ def settings_of(options: Namespace) -> Settings:
             f"{options.parties} owners of {options.dim} features: each owns at least one, or say which with --owners"
         )
     variant = chosen(Variant, options.variant, "--variant")
+    if variant is Variant.PUBLISHED and options.tie_bits is not None:
+        raise ConfigError("--tie-bits is of the recast: Algorithm 1 as published compares scores alone; leave it out")
+    if options.batch > 1 and (options.reciprocal is not None or options.newton is not None):
+        raise ConfigError(
+            "--reciprocal and --newton are of 1 / x, and a batch is learned from by the inverse of a matrix: leave "
+            "them out, or --batch"
+        )
     if variant is Variant.PUBLISHED and (options.argmax is not None or options.reciprocal is not None):
         raise ConfigError(
             "--argmax and --reciprocal are of the recast: Algorithm 1 as published has its own argmax, in two passes, "
@@ -239,7 +247,7 @@ def settings_of(options: Namespace) -> Settings:
         state_bits=_or(options.state_bits, options.fraction_bits), division=division, newton=options.newton,
         argmax=chosen(Argmax, _or(options.argmax, Argmax.PAIRS.value), "--argmax"),
         truncation=chosen(Truncation, options.truncation, "--truncation"), variant=variant, refresh=options.refresh,
-        steps=max(options.steps, 1 << 16), reward_range=(low, high), tie_bits=options.tie_bits,
+        steps=max(options.steps, 1 << 16), reward_range=(low, high), tie_bits=_or(options.tie_bits, _TIE_BITS),
         widths=_widths(options),
     )  # fmt: skip
     decisions = -(-options.steps // settings.batch)

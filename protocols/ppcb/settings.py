@@ -192,6 +192,7 @@ class Settings:
         f, s, u = self.fraction_bits, self.state_bits, self.gain_bits
         widest = {
             "P x": f + s + max(self.value_bits, self.index_bits),
+            "x'u": f + s + self.square_bits,
             "u u'": 2 * s + 2 * u,
             "u (r - s)": f + s + self.value_bits + u,
             "g u (r - s)": f + s + self.value_bits + u,
@@ -240,6 +241,8 @@ class Settings:
         sums = math.ceil(math.log2(self.steps * max(1.0, self.norm * self.reward)))
         if (widest := 2 * self.fraction_bits + max(self.value_bits, sums)) > VALUE_BITS:
             raise RangeError(f"sums of rewards need {widest} bits of {VALUE_BITS}: use fewer fraction_bits or steps")
+        if (widest := 2 * (self.fraction_bits + self.gain_bits)) > VALUE_BITS:
+            raise RangeError(f"u u' needs {widest} bits of {VALUE_BITS}: use fewer fraction_bits, or a larger ridge")
 
     @property
     def iterations(self) -> int:
@@ -309,6 +312,11 @@ class Settings:
     def gain_bits(self) -> int:
         """Bits in front of the point of u = P x."""
         return max(0, math.ceil(math.log2(self.norm / self.ridge)))
+
+    @cached_property
+    def square_bits(self) -> int:
+        """Bits in front of the point of x'u = x'P x."""
+        return max(0, math.ceil(math.log2(self.upper - 1.0)))
 
     @cached_property
     def index_bits(self) -> int:

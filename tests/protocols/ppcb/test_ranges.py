@@ -66,6 +66,14 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"state_bits": 41}, "20 fraction bits and 41 of the state.* at most twice as many"),
     ({"state_bits": 34}, r"u u' needs \d+ bits of 62: use fewer state_bits"),
     ({"fraction_bits": 27, "state_bits": 27}, r"needs \d+ bits of 62: use fewer state_bits or fraction_bits"),
+    (
+        {"bound": 8.0, "ridge": 8.0, "owners": 2, "fraction_bits": 30, "state_bits": 30, "reward_range": (0.0, 1e-3)},
+        "x'u needs 65 bits of 62: use fewer state_bits",
+    ),
+    (
+        {"variant": Variant.PUBLISHED, "bound": 0.01, "ridge": 1e-6, "owners": 2},
+        "u u' needs 68 bits of 62: use fewer fraction_bits, or a larger ridge",
+    ),
     ({"ridge": 1e-12}, r"needs \d+ bits of 62: .* a larger ridge"),
     ({"bound": 1e9}, "curve reaches|bits of 62|interval"),
     ({"steps": 1 << 50}, r"needs \d+ bits of 62: .* declare fewer steps"),
@@ -113,18 +121,19 @@ def test_so_many_arms_fit_and_no_more(argmax: Argmax, most: int) -> None:
 @st.composite
 def anything(draw: st.DrawFn) -> Settings:
     """Settings of all kinds, those that cannot be left out."""
-    fraction_bits = draw(st.integers(12, 24))
+    fraction_bits = draw(st.integers(12, 30))
     try:
         return Settings(
             arms=draw(st.integers(1, 20)), dim=draw(st.integers(1, 50)), eps=draw(st.sampled_from([0.0, 0.1, 1.0])),
             replicas=draw(st.integers(1, 9)), batch=draw(st.integers(1, 9)), delay=draw(st.integers(0, 9)),
-            policy=draw(st.sampled_from(Policy)), alpha=draw(st.floats(0.0, 4.0)), ridge=draw(st.floats(0.5, 10.0)),
-            bound=draw(st.floats(0.3, 1.5)), owners=draw(st.integers(1, 5)), fraction_bits=fraction_bits,
+            policy=draw(st.sampled_from(Policy)), alpha=draw(st.floats(0.0, 4.0)), ridge=10.0 ** draw(st.floats(-5, 3)),
+            bound=10.0 ** draw(st.floats(-2.5, 2)), owners=draw(st.integers(1, 5)), fraction_bits=fraction_bits,
             state_bits=fraction_bits + draw(st.integers(0, 3)), segments=draw(st.integers(6, 9)),
             division=draw(st.sampled_from(Division)), newton=draw(st.none() | st.just(0)),
             argmax=draw(st.sampled_from(Argmax)), truncation=draw(st.sampled_from(Truncation)),
             variant=draw(st.sampled_from(Variant)), refresh=draw(st.integers(0, 9)),
             steps=draw(st.integers(1, 4000)), tie_bits=draw(st.integers(0, 12)),
+            reward_range=draw(st.sampled_from([(0.0, 1.0), (0.0, 0.02), (-3.0, 5.0), (40.0, 41.0)])),
         )  # fmt: skip
     except RangeError:
         assume(False)
@@ -174,7 +183,10 @@ def test_a_long_run_takes_no_round_more(parties: int) -> None:
 @over(anything())
 def test_every_word_that_settings_allow_has_room(given: Settings) -> None:
     """The largest prediction, reciprocal and key of any settings that are accepted stay in their rings."""
-    score = math.sqrt(given.steps) * given.norm / (2 * math.sqrt(given.ridge))
+    score = given.reward * math.sqrt(given.steps) * given.norm / (2 * math.sqrt(given.ridge))
+    gain, scale = given.norm / given.ridge, given.state_bits
+    assert gain**2 * 2.0 ** (2 * scale) < 2.0**62, "u u'"
+    assert gain * given.norm * 2.0 ** (given.fraction_bits + scale) < 2.0**62, "x'u"
     assert 2.0**given.value_bits >= 2 * score
     assert Keys(given.arms, given.score_bits, given.eps, given.blur).width <= 64
     drawn = 2.0**given.blur if given.blur else 0.0
