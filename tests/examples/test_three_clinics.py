@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from bandits.csv_table import read_rows
 from mpc.errors import ConfigError
 from protocols.commands.config import system_of
 from protocols.run.config import load
@@ -62,8 +63,10 @@ SCRIPTS = {
 def test_every_role_has_a_script_that_writes_a_file_that_fits(tmp_path: Path) -> None:
     files = written(PLACE, SCRIPTS, tmp_path, steps=7)
     meet(files)
-    assert apart_of(system_of("ppcb"), files["party-0"]).decisions == 7
+    patients = apart_of(system_of("ppcb"), files["party-0"]).decisions
     calls = {role: sum(peer.address is not None for peer in config.peers.values()) for role, config in files.items()}
     assert calls == {"party-0": 0, "party-1": 1, "party-2": 2, "puller": 3, "payer": 3}
     for role in ("party-0", "party-1", "party-2"):
         assert files[role].data == PLACE / SCRIPTS[role].split("/")[0] / "features.csv"
+        rows, ids = read_rows(files[role].data, by="patient")
+        assert len(rows) == len(ids) == patients, "a file of more rows than the run takes is refused"
