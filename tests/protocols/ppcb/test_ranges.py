@@ -121,19 +121,26 @@ def test_so_many_arms_fit_and_no_more(argmax: Argmax, most: int) -> None:
 @st.composite
 def anything(draw: st.DrawFn) -> Settings:
     """Settings of all kinds, those that cannot be left out."""
-    fraction_bits = draw(st.integers(12, 30))
+    variant, fraction_bits = draw(st.sampled_from(Variant)), draw(st.integers(12, 28))
+    policy, own = Policy.EPSILON_GREEDY, dict[str, Any]()
+    if variant is Variant.RECAST:
+        policy = draw(st.sampled_from(Policy))
+        own = {
+            "batch": draw(st.integers(1, 9)), "delay": draw(st.integers(0, 9)), "refresh": draw(st.integers(0, 9)),
+            "division": draw(st.sampled_from(Division)), "segments": draw(st.integers(6, 9)),
+            "state_bits": fraction_bits + draw(st.integers(0, 3)), "tie_bits": draw(st.integers(0, 12)),
+        }  # fmt: skip
+    if policy is Policy.EPSILON_GREEDY:
+        own["truncation"] = draw(st.sampled_from(Truncation))
     try:
         return Settings(
             arms=draw(st.integers(1, 20)), dim=draw(st.integers(1, 50)), eps=draw(st.sampled_from([0.0, 0.1, 1.0])),
-            replicas=draw(st.integers(1, 9)), batch=draw(st.integers(1, 9)), delay=draw(st.integers(0, 9)),
-            policy=draw(st.sampled_from(Policy)), alpha=draw(st.floats(0.0, 4.0)), ridge=10.0 ** draw(st.floats(-5, 3)),
-            bound=10.0 ** draw(st.floats(-2.5, 2)), owners=draw(st.integers(1, 5)), fraction_bits=fraction_bits,
-            state_bits=fraction_bits + draw(st.integers(0, 3)), segments=draw(st.integers(6, 9)),
-            division=draw(st.sampled_from(Division)), newton=draw(st.none() | st.just(0)),
-            argmax=draw(st.sampled_from(Argmax)), truncation=draw(st.sampled_from(Truncation)),
-            variant=draw(st.sampled_from(Variant)), refresh=draw(st.integers(0, 9)),
-            steps=draw(st.integers(1, 4000)), tie_bits=draw(st.integers(0, 12)),
+            replicas=draw(st.integers(1, 9)), policy=policy, alpha=draw(st.floats(0.0, 4.0)),
+            ridge=10.0 ** draw(st.floats(-1, 2)), bound=10.0 ** draw(st.floats(-1.5, 0.7)),
+            owners=draw(st.integers(1, 5)), fraction_bits=fraction_bits, newton=draw(st.none() | st.just(0)),
+            argmax=draw(st.sampled_from(Argmax)), variant=variant, steps=draw(st.integers(1, 4000)),
             reward_range=draw(st.sampled_from([(0.0, 1.0), (0.0, 0.02), (-3.0, 5.0), (40.0, 41.0)])),
+            **({"state_bits": fraction_bits} | own),
         )  # fmt: skip
     except RangeError:
         assume(False)
