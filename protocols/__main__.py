@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 import signal
 import sys
 from collections.abc import Iterable
@@ -10,6 +11,8 @@ from collections.abc import Iterable
 
 def main() -> None:
     """The `masked` command, which takes a while to load: Ctrl-C and its launcher's death end it then as at any time."""
+    # Before numpy and torch look: small products gain nothing from a second thread, and wait where its core is busy.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for what stands in the background
     try:
         import masked_bandits  # noqa: F401 - refuses where a package of the user's hides one of ours

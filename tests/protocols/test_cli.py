@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from protocols.cli import main
 from protocols.run import release
 from tests.parties.processes import ended, free_port
 
-from .harness import LIMIT, awaited, children, finished, started, without_progress
+from .harness import LIMIT, ROOT, awaited, children, finished, started, without_progress
 
 SYSTEMS = ["ppcb", "samba", "linucb_ds", "helba"]
 
@@ -275,3 +276,17 @@ def test_code_that_is_not_installed_says_so(
     with pytest.raises(SystemExit) as ended:
         main(["--version"])
     assert ended.value.code == 0 and capsys.readouterr().out == "masked not installed\n"
+
+
+@pytest.mark.parametrize(("given", "then"), [(None, "1"), ("3", "3")])
+def test_it_computes_with_one_thread_unless_told(
+    given: str | None, then: str, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    if given is not None:
+        monkeypatch.setenv("OMP_NUM_THREADS", given)
+    script = "import os, protocols.__main__ as it\ntry: it.main()\nfinally: print(os.environ['OMP_NUM_THREADS'])"
+    done = subprocess.run(
+        [sys.executable, "-c", script, "--version"], cwd=ROOT, capture_output=True, text=True, timeout=300, check=True
+    )
+    assert done.stdout.splitlines()[1:] == [then]
