@@ -23,6 +23,8 @@ _PUBLISHED_RECIPROCAL = 256.0
 _NEWTON_PUBLISHED = 7
 _BATCH_SPREAD = 1024.0  # of a batch's eigenvalues, at 20 fraction bits: it makes a unit of 2^-24 one of 2^-14
 _MOST_SPARE = 9  # bits of the reciprocal's lines that may be left out: it is off by 2^(spare / 2) units of x then
+_CURE = "declare a smaller bound or a larger ridge"
+_COARSE = 0.25  # of what leaves P positive: the inverse of 1 + x'u is off by some units of the last place
 _SLACK = 2.0**-7  # how far rounding may carry 1 + x'u below 1 or above its bound
 
 
@@ -213,15 +215,24 @@ class Settings:
 
     def _check_precision(self) -> None:
         """What the words hold is fine enough for P to stay positive definite."""
-        cure = "declare a smaller bound or a larger ridge"
         if self.division is not Division.NEWTON and self.lines.bits - self.segments >= self.fraction_bits:
-            raise RangeError(f"1 + x'u may reach {self.upper:.4g}: too far for {2**self.segments} lines, {cure}")
-        if self.lasts < 1:
-            raise RangeError(f"P is as small as a unit in the last place of {self.state_bits} state bits: {cure}")
+            raise RangeError(f"1 + x'u may reach {self.upper:.4g}: too far for {2**self.segments} lines, {_CURE}")
+        self._check_state(self.factor_scale if self.batch == 1 else VALUE_BITS)
         spread = 1.0 + self.batch * self.norm**2 / self.ridge
         if self.batch > 1 and spread > _BATCH_SPREAD * 2.0 ** min(0, self.fraction_bits - 20):
             raise RangeError(
-                f"a batch of {self.batch} spreads its eigenvalues by {spread:.4g}: smaller batches, or {cure}"
+                f"a batch of {self.batch} spreads its eigenvalues by {spread:.4g}: smaller batches, or {_CURE}"
+            )
+
+    def _check_state(self, bits: int) -> None:
+        """P is more than rounding.  P - g u u' stays positive if g = 1 / (1 + x'u), of so many bits, is off by less
+        than g / x'u."""
+        if self.lasts < 1:
+            raise RangeError(f"P is as small as a unit in the last place of {self.state_bits} state bits: {_CURE}")
+        if (self.upper - 1.0) ** 2 * 2.0**-bits > _COARSE:
+            raise RangeError(
+                f"1 + x'u may reach {self.upper:.4g}, and with {bits} bits its inverse is too coarse for P to stay "
+                f"positive: use more fraction_bits, or {_CURE}"
             )
 
     def _check_reciprocal(self) -> None:
@@ -238,6 +249,7 @@ class Settings:
             raise RangeError("the published variant is epsilon-greedy, without batch, delay or refresh")
         if self.state_bits != self.fraction_bits or self.fraction_bits > 22:
             raise RangeError("the published variant has one number of fraction bits for all, at most 22")
+        self._check_state(self.fraction_bits)
         sums = math.ceil(math.log2(self.steps * max(1.0, self.norm * self.reward)))
         if (widest := 2 * self.fraction_bits + max(self.value_bits, sums)) > VALUE_BITS:
             raise RangeError(f"sums of rewards need {widest} bits of {VALUE_BITS}: use fewer fraction_bits or steps")

@@ -74,6 +74,19 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         {"variant": Variant.PUBLISHED, "bound": 0.01, "ridge": 1e-6, "owners": 2},
         "u u' needs 68 bits of 62: use fewer fraction_bits, or a larger ridge",
     ),
+    (
+        {"bound": 51.0, "ridge": 48.0, "owners": 2, "fraction_bits": 12, "state_bits": 24,
+         "division": Division.TABLE_NEWTON, "refresh": 4},
+        "1 . x'u may reach 109.4, and with 12 bits its inverse is too coarse for P to stay positive: use more",
+    ),
+    (
+        {"variant": Variant.PUBLISHED, "bound": 3.4, "ridge": 0.15, "owners": 3, "fraction_bits": 14, "state_bits": 14},
+        "1 . x'u may reach 232.2, and with 14 bits its inverse is too coarse for P to stay positive: use more",
+    ),
+    (
+        {"variant": Variant.PUBLISHED, "bound": 38.0, "ridge": 385.0, "fraction_bits": 12, "state_bits": 12},
+        "P is as small as a unit in the last place of 12 state bits",
+    ),
     ({"ridge": 1e-12}, r"needs \d+ bits of 62: .* a larger ridge"),
     ({"bound": 1e9}, "curve reaches|bits of 62|interval"),
     ({"steps": 1 << 50}, r"needs \d+ bits of 62: .* declare fewer steps"),
