@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import inspect
 import json
 import os
 import subprocess
@@ -45,9 +46,14 @@ class Unit:
     @property
     def key(self) -> str:
         """A name for what its rows depend on, its size aside, which is in the folder's name."""
-        given = repr([argument for argument in self.arguments if not isinstance(argument, Size)])
+        given = [same_anywhere(argument) for argument in self.arguments if not isinstance(argument, Size)]
         text = f"{fingerprint(self.make.__module__)} {self.make.__qualname__} {given}"
         return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def same_anywhere(argument: Any) -> Any:
+    """What stands for an argument in every process: a function's own text has its place in memory."""
+    return f"{argument.__module__}.{argument.__qualname__}" if inspect.isfunction(argument) else argument
 
 
 def keeping(out: Path) -> Path:

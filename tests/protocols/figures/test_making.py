@@ -79,3 +79,13 @@ def test_units_end_with_who_makes_them_however_it_ends(tmp_path: Path) -> None:
     while running.exists() and running.read_text().rpartition(")")[2].split()[0] != "Z":
         assert time.monotonic() < deadline, "a unit outlives its maker"
         time.sleep(0.02)
+
+
+@pytest.mark.parametrize("module", [ppcb, linucb, samba, helba], ids=lambda module: module.__name__)
+def test_a_unit_has_one_name_in_every_process(module: ModuleType) -> None:
+    """Else what a job has made is not found; so nothing that it is made of may show where it lies in memory."""
+    system: making.FigureSet = module.FIGURE_SET
+    size = Size(Path("DIR"), **{"runs": 2} | {name: full for name, (full, _) in system.usual.items()})
+    for figure in system.figures:
+        for unit in system.units(figure, size):
+            assert " at 0x" not in repr([units.same_anywhere(argument) for argument in unit.arguments]), unit.name
