@@ -83,7 +83,7 @@ def _check_said(options: Namespace) -> None:
         raise ConfigError("--resume is with --config: --try goes on with what is in its folder")
     if options.no_tokens and (options.tokens is not None or options.make_tokens):
         raise ConfigError("--no-tokens lets anybody on this machine ask: leave out --tokens and --make-tokens, or it")
-    said = [name for name in _OF_TRY if getattr(options, name) not in (None, False)]
+    said = [name for name in _OF_TRY if (given := getattr(options, name)) is not None and given is not False]
     if options.config is not None and said:
         flag = said[0].replace("_", "-")
         raise ConfigError(f"--{flag} is with --try: what a role between machines is, its file says, {options.config}")

@@ -101,6 +101,8 @@ def test_the_examples_of_the_page_run_and_its_end_is_in_order(tmp_path: Path) ->
         ("--try --folder a --arms 3 --owners 2,1 --no-tokens --tokens t", "leave out --tokens and --make-tokens"),
         ("--config a.toml --listen 127.0.0.1:7780", "--listen is with --try"),
         ("--config a.toml --batch 64", "--batch is with --try"),
+        ("--config a.toml --eps 0", "--eps is with --try"),
+        ("--config a.toml --no-tokens", "--no-tokens is with --try"),
         ("--try --folder a --arms 3 --owners 2,1 --reward-range 0,1e-9", "rewards that differ by 1e-09 at most are"),
         ("--try --folder a --arms 3 --owners 2,b", "numbers of features, such as 2,1,1"),
         ("--try --folder a --arms 3, --owners 2,1", "their names with commas between them"),
