@@ -19,6 +19,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .arrays import unhurried
+
 _DELIMITERS = (",", ";", "\t", "|", " ")  # of two that split a file equally well, the first is meant
 _SAMPLE = 50
 _GZIP = b"\x1f\x8b"
@@ -232,7 +234,7 @@ def _chosen(path: Path, names: Sequence[str], columns: Sequence[str], by: str) -
 
 def _from_npy(path: Path, columns: Sequence[str], by: str) -> tuple[np.ndarray, list[str] | None]:
     try:
-        values = np.load(path, allow_pickle=False)
+        values = unhurried(lambda: np.load(path, allow_pickle=False))
     except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
         raise TableError(f"{path}: it is damaged or no array: write it with numpy.save") from error
     if isinstance(values, np.ndarray) and values.dtype.names is not None and values.ndim == 1:

@@ -13,6 +13,8 @@ from typing import Protocol
 
 import numpy as np
 
+from .arrays import unhurried
+
 _WIDEST = 1e15  # |x|^2 / regulariser; beyond it float64 cannot invert A
 
 
@@ -113,7 +115,7 @@ def load_matrix(path: Path) -> np.ndarray:
         raise ProblemError(f"there is no file {path}: name a .npy, .csv or .txt file")
     try:
         if path.suffix == ".npy":
-            values = np.load(path, allow_pickle=False)
+            values = unhurried(lambda: np.load(path, allow_pickle=False))
         elif path.suffix in (".csv", ".txt"):
             with warnings.catch_warnings():  # of an empty file, which is refused below
                 warnings.simplefilter("ignore")

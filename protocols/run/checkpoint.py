@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from bandits.arrays import unhurried
 from mpc.errors import ConfigError
 
 from .tagged_file import HOME_KEY, read_kept, write_kept
@@ -57,12 +58,17 @@ class Checkpoint:
         """Read one back."""
         if not path.is_file():
             raise ConfigError(f"there is no checkpoint {path}: run without --resume")
-        archive = io.BytesIO(read_kept(path, cure="delete it, an earlier one may be beside it"))
+        raw = read_kept(path, cure="delete it, an earlier one may be beside it")
+
+        def read() -> dict[str, np.ndarray]:
+            with np.load(io.BytesIO(raw), allow_pickle=False) as found:
+                return {name: found[name] for name in found.files}
+
         try:
-            with np.load(archive, allow_pickle=False) as found:
-                facts = json.loads(found["facts"].tobytes())
-                if facts.pop("format") == _FORMAT:
-                    return cls(facts.pop("done"), facts, {name: found[name] for name in found.files if name != "facts"})
+            arrays = unhurried(read)
+            facts = json.loads(arrays.pop("facts").tobytes())
+            if facts.pop("format") == _FORMAT:
+                return cls(facts.pop("done"), facts, arrays)
         except Exception as error:  # whatever another release may have written there
             raise ConfigError(f"{path} is no checkpoint: start the run again") from error
         raise ConfigError(f"{path} was written by another version: start the run again")

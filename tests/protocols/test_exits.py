@@ -58,8 +58,10 @@ _WAITS = """
 import argparse, runpy, sys, time
 def wait(*_, **__):
     print('waits', flush=True)
-    time.sleep(1000)
+    while True:
+        time.sleep(0.05)
 """
+# In short waits: a signal that comes between Python's last look and a wait is heard when that wait is over.
 _MOMENTS = {
     "loading": """
 class Finder:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import errno
 import io
 import json
@@ -118,6 +119,24 @@ def test_any_end_or_byte_that_is_missing_or_wrong_is_noticed(saved: Path) -> Non
         saved.write_bytes(content)
         with pytest.raises(ConfigError, match=DAMAGED):
             Checkpoint.load(saved)
+
+
+def test_a_thread_that_parses_meanwhile_spoils_no_checkpoint(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python before 3.11.8 may stop one of two threads that parse, as numpy does for the header of an array."""
+    real, stopped = ast.literal_eval, []
+
+    def hurried(text: str) -> Any:
+        if len(stopped) < 2:
+            stopped.append(text)
+            raise SystemError("AST constructor recursion depth mismatch (before=27, after=24)")
+        return real(text)
+
+    whole = Checkpoint.load(saved)
+    monkeypatch.setattr(ast, "literal_eval", hurried)
+    again = Checkpoint.load(saved)
+    assert len(stopped) == 2
+    assert (again.done, again.facts, list(again.arrays)) == (whole.done, whole.facts, list(whole.arrays))
+    assert all(np.array_equal(again.arrays[name], array) for name, array in whole.arrays.items())
 
 
 def test_a_checkpoint_passes_in_its_own_place_only(saved: Path, tmp_path: Path) -> None:
