@@ -36,13 +36,18 @@ def write_whole(path: Path, content: bytes, mode: int = 0o600) -> None:
     flush_folder(path.parent)
 
 
-def make_folder(path: Path) -> None:
-    """A folder of its owner alone; one that was not there is on the disk, with all above it, when this returns."""
+def make_place(path: Path) -> None:
+    """A folder; one that was not there is on the disk, with all above it, when this returns."""
     missing = [place for place in (path, *path.parents) if not place.exists()]
     path.mkdir(parents=True, exist_ok=True)
-    path.chmod(0o700)
     for place in missing:
         flush_folder(place.parent)
+
+
+def make_folder(path: Path) -> None:
+    """The same, of its owner alone."""
+    make_place(path)
+    path.chmod(0o700)
 
 
 def open_log(path: Path) -> int:

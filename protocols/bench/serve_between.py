@@ -23,7 +23,8 @@ from mpc.nursery import Started, own_command, start
 from ..ppcb.live.program import Live
 from ..run.checkpoint import Checkpoint, numbers
 from ..run.config import DEALER
-from ..run.on_shares import CHECKPOINTS, OnShares
+from ..run.folder import CHECKPOINTS
+from ..run.on_shares import OnShares
 from ..run.program import home_of as keeper
 from .faults_between import HOST, RESULTS, Session, filled, home_of
 

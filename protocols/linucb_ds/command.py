@@ -18,7 +18,7 @@ from bandits.linear_problem import LinearProblem, ProblemError, load_arms, load_
 from mpc.errors import ConfigError
 
 from ..run.apart import Apart
-from ..run.folder import Keep
+from ..run.folder import Keep, check_free
 from ..run.on_shares import OnShares
 from ..run.options import CLASSIC, MPC, System
 from ..run.program import Program
@@ -129,7 +129,9 @@ class LinUCBDS(System):
     def classic(
         self, options: Namespace, keep: Keep | None, *, processes: bool, watch: Callable[[int], None]
     ) -> Report:
-        """As published, with Paillier."""
+        """As published, with Paillier; it keeps nothing, and takes nothing's place that another run kept."""
+        if keep is not None:
+            check_free(keep, ())
         problem = problem_of(options, self.name)
         run = play_classic(
             problem, options.budget, seed=options.seed, noise=Noise(options.noise_kind), bits=options.bits,

@@ -31,6 +31,7 @@ from typing import Any
 
 from mpc.errors import ConfigError
 from mpc.extras import require
+from mpc.files import make_place
 from mpc.lifeline import by_its_maker
 from mpc.prg import fresh_key
 
@@ -41,6 +42,7 @@ from .tagged_file import HOME_KEY, read_kept, write_kept
 
 COIN_KEY, SEEDS_KEY, RUN = "coin.key", "seeds.key", "run.json"
 OF_LAUNCHER = HOME_KEY, RUN, COIN_KEY, SEEDS_KEY, AGAIN
+CHECKPOINTS = "checkpoints"  # in --out, or in a role's own output.folder
 HEARD, TOLD, COINS, DEALT, LEFT = "heard", "told", "coins", "dealt", "left"
 _FINISHED = "finished"
 _DISCARD = "put it back, or discard the run with --overwrite"
@@ -83,14 +85,34 @@ def notes_in(program: Program[Any], folder: Path) -> Notes | None:
 
 
 def check_free(keep: Keep, homes: Iterable[Path], notes: Path | None = None) -> None:
-    """ConfigError where there is a run that was not finished, and nobody said to discard it."""
-    there = any(checkpoints(home) for home in homes)
+    """ConfigError where there is a run that was not finished, and nobody said to discard it.
+
+    Of another program or mode as well: each mode has a folder of its own, and all of an --out share what they come to.
+    """
+    if keep.overwrite:
+        return
+    runs = _runs_around(keep.folder)
+    there = keep.folder in runs or any(checkpoints(home) for home in homes)
     noted = notes is not None and notes.exists() and notes.stat().st_size > 0
-    if (there or noted) and not keep.overwrite and not _is_finished(keep.folder):
+    if (there or noted) and not _is_finished(keep.folder):
         way = "go on with --resume, discard" if there else "there is no checkpoint to go on from, so discard"
         raise ConfigError(
             f"{keep.folder} holds a run that was not finished: {way} it with --overwrite, or choose another --out"
         )
+
+    for place in runs:
+        if place != keep.folder and not _is_finished(place):
+            raise ConfigError(
+                f"{place} holds another run that was not finished: end it with --resume, as it was begun, or choose "
+                "another --out; --overwrite begins here all the same, and leaves that one where it is"
+            )
+
+
+def _runs_around(folder: Path) -> list[Path]:
+    """Folders of runs that have a checkpoint, of whatever program, in the same --out."""
+    out = next((place for place in (folder, *folder.parents) if place.name == CHECKPOINTS), folder)
+    kept = {path.parent for path in out.rglob("checkpoint-*.npz")}
+    return sorted({home.parent if (home.parent / RUN).is_file() else home for home in kept})
 
 
 def _is_finished(folder: Path) -> bool:
@@ -245,7 +267,7 @@ def _nothing_in_common(program: Program[Any], folder: Path) -> ConfigError:
 
 def no_checkpoint(folder: Path) -> ConfigError:
     """Nothing is kept there to go on from."""
-    out = next((place.parent for place in (folder, *folder.parents) if place.name == "checkpoints"), folder)
+    out = next((place.parent for place in (folder, *folder.parents) if place.name == CHECKPOINTS), folder)
     return ConfigError(
         f"there is no checkpoint in {folder}: the run reached its end, or never started; run without --resume, and "
         f"with --out {out}"
@@ -261,7 +283,7 @@ def reserved(keep: Path, option: str = "--out") -> Iterator[None]:
     """
     missing = _missing(keep)
     try:
-        keep.mkdir(parents=True, exist_ok=True)
+        make_place(keep)
         lock = _locked(keep / "lock", option)
     except OSError as error:
         raise _unusable(keep, error, option) from error

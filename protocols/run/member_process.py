@@ -22,6 +22,7 @@ import numpy as np
 
 from bandits.csv_table import TableError, read_rows
 from mpc.errors import ConfigError, MaskedError
+from mpc.files import make_place
 from mpc.net import certificates
 from mpc.net.certificates import Certificate
 from mpc.net.member import Member, Met, Peer
@@ -35,9 +36,9 @@ from .apart import SECRET_BYTES, Apart, Asked, Seat, links_of
 from .call_desk import Call, Calls, found
 from .config import ADDRESS_MISSING, DEALER, LISTEN_MISSING, ON_SHARES, Config, Mistake, misfit
 from .exits import say
-from .folder import reserved
+from .folder import CHECKPOINTS, reserved
 from .going_on import Seeds
-from .on_shares import CHECKPOINTS, OnShares
+from .on_shares import OnShares
 from .options import System, add_problem, check_parties, natural
 from .parser import Parser
 from .program import Brings, Fresh, fingerprint
@@ -182,7 +183,7 @@ def play(
             resumed=given.resume,
         )
 
-    config.folder.mkdir(parents=True, exist_ok=True)
+    make_place(config.folder)
     with contextlib.ExitStack() as around:
         around.enter_context(reserved(config.folder / CHECKPOINTS, "output.folder"))
         if config.watch is not None:

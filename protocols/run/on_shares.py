@@ -28,7 +28,7 @@ from .alignment import align
 from .apart import Apart, Common, Seat, agreed_secrets
 from .config import DEALER, Config
 from .dealer_process import Nothing, check_store, stored, warm_up
-from .folder import DEALT, HEARD, LEFT, notes_in, settle
+from .folder import CHECKPOINTS, DEALT, HEARD, LEFT, notes_in, settle
 from .going_on import Kept, beginning, left_with_a_word, until_over
 from .line_desk import LineDesk
 from .program import Arrays, Brings, Ended, Facts, Fresh, Program, digest, home_of, party_name
@@ -42,7 +42,6 @@ from .stopping import Stopped
 from .tagged_file import read_kept, write_kept
 from .terminal import write_line
 
-CHECKPOINTS = "checkpoints"
 T = TypeVar("T")
 
 
@@ -371,4 +370,4 @@ def _part_beside(seat: Seat, links: Met) -> None:
         links[node].close()
 
 
-__all__ = ["CHECKPOINTS", "OnShares", "print_found", "told"]
+__all__ = ["OnShares", "print_found", "told"]

@@ -26,7 +26,7 @@ from offline import Plan
 from .apart import Apart
 from .config import ON_SHARES
 from .exits import exit_codes, say
-from .folder import PICTURES, Keep, check_file, check_picture, reserved, settle
+from .folder import CHECKPOINTS, PICTURES, Keep, check_file, check_picture, reserved, settle
 from .launch import Processes, launch
 from .on_shares import OnShares
 from .parser import Parser
@@ -343,7 +343,7 @@ def _reserved(out: Path | None) -> Iterator[None]:
     if out is None:
         yield
         return
-    with reserved(out / "checkpoints"):
+    with reserved(out / CHECKPOINTS):
         for name in ("result.json", "reward.png"):
             check_file(out / name, "--out")
         yield
@@ -353,7 +353,7 @@ def _keep_in(system: System, options: Namespace, out: Path | None) -> Keep | Non
     """A folder for each mode, which share the lock and result.json."""
     if out is None:
         return None
-    folder = out / "checkpoints" / options.mode if len(system.modes) > 1 else out / "checkpoints"
+    folder = out / CHECKPOINTS / options.mode if len(system.modes) > 1 else out / CHECKPOINTS
     return Keep(folder, options.checkpoint_every, options.resume, options.overwrite)
 
 

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from mpc.errors import ConfigError
-from mpc.files import flush_folder
+from mpc.files import flush_folder, make_place
 from mpc.meter import Cost
 from mpc.prg import Prg, fresh_key
 from mpc.session import Session
@@ -75,7 +75,7 @@ def save_parts(
     if hosting.whole:
         parts[folder / _PULLER] = {"pulled": np.array([each.pulled for each in held.open.values()], np.int64)}
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_place(folder)
         homes = {home: _opened(home) for home in parts}
         said = _said(session, homes)
         stamp = hashlib.blake2b("".join(each["word"] for each in said).encode(), digest_size=8).hexdigest()

@@ -26,7 +26,10 @@ SYSTEMS = {
     "samba": "samba --mode mpc --parties 2 --budget 30 --checkpoint-every 12",
     "samba, as published": "samba --mode classic --bits 1024 --budget 30 --checkpoint-every 12",
     "linucb-ds": "linucb-ds --mode mpc --dim 2 --arms 3 --budget 9 --checkpoint-every 4",
+    "spectralucb-ds": "spectralucb-ds --mode mpc --dim 2 --arms 6 --budget 9 --checkpoint-every 4",
+    "helba": "helba --parties 2 --steps 6 --checkpoint-every 2",
 }
+_KEEPS_NOTHING = "linucb-ds --mode classic --bits 1024 --dim 2 --arms 3 --budget 9"
 EVERY_SYSTEM = pytest.mark.parametrize("line", [
     pytest.param(line, id=name, marks=[pytest.mark.needs("phe", "gmpy2")] if "classic" in line else [])
     for name, line in SYSTEMS.items()
@@ -92,6 +95,40 @@ def test_a_run_that_was_not_finished_goes_when_that_is_said(
     assert masked(capsys, *how, "--resume", "--overwrite")[0] == 2
     assert masked(capsys, *how, "--overwrite")[0] == 0
     assert masked(capsys, *how)[0] == 0
+
+
+@pytest.mark.needs("phe", "gmpy2")
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("samba", "samba, as published"),
+        ("samba, as published", "samba"),
+        ("samba", "linucb-ds"),
+        ("samba, as published", "linucb-ds, as published"),
+        ("linucb-ds", "linucb-ds, as published"),
+        ("ppcb", "helba"),
+        ("helba", "ppcb"),
+    ],
+    ids=lambda name: name.replace(", ", " "),
+)
+def test_what_another_program_or_mode_did_not_finish_is_in_the_way(
+    first: str, second: str, tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both would write result.json; who begins all the same leaves what the other kept, and it goes on."""
+    lines = [(SYSTEMS | {"linucb-ds, as published": _KEEPS_NOTHING})[name] for name in (first, second)]
+    one, other = (("run", *line.split(), "--json", "--out", str(tmp_path / "out")) for line in lines)
+    with monkeypatch.context() as patch:
+        full(patch, "result.json")
+        assert masked(capsys, *one)[0] == 2
+    kept = {path: path.read_bytes() for path in tmp_path.rglob("checkpoint-*")}
+    refused(masked(capsys, *other), "run that was not finished: ")
+    assert kept and {path: path.read_bytes() for path in tmp_path.rglob("checkpoint-*")} == kept
+    assert not (tmp_path / "out" / "result.json").exists()
+    if lines[0].split()[0] == lines[1].split()[0]:  # in a folder of its own
+        assert masked(capsys, *other, "--overwrite")[0] == 0
+        assert {path: path.read_bytes() for path in tmp_path.rglob("checkpoint-*")} == kept
+    assert masked(capsys, *one, "--resume")[0] == 0
+    assert masked(capsys, *other)[0] == 0, "a finished run is in nobody's way"
 
 
 @pytest.mark.parametrize("whose", ["nobody's", "another run's"])

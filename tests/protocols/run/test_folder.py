@@ -36,6 +36,14 @@ def test_a_folder_takes_one_run_at_a_time(tmp_path: Path) -> None:
     assert [path.name for path in keep.iterdir()] == ["kept"], "no lock is left behind"
 
 
+def test_a_run_s_new_folder_is_on_the_disk_before_it_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the power takes it with all that was flushed into it."""
+    flushed = list[str]()
+    monkeypatch.setattr(os, "fsync", lambda file: flushed.append(os.readlink(f"/proc/self/fd/{file}")))
+    with reserved(tmp_path / "run" / "checkpoints"):
+        assert flushed == [f"{tmp_path}/run", str(tmp_path)]
+
+
 def test_a_fork_that_unwinds_lets_nobody_into_its_parents_folder(tmp_path: Path) -> None:
     script = """
 import os, sys

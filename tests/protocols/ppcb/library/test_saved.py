@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import stat
 from collections.abc import Callable
@@ -50,6 +51,13 @@ def test_a_party_file_holds_that_partys_shares_alone(tmp_path: Path) -> None:
     table, x = (np.concatenate([row[name] for row in rows]) for name in ("table", "x"))
     assert (table.sum(axis=0) == held.words["table"].sum(axis=0)).all()
     assert (x.sum(axis=0) == np.concatenate([one.x.sum(axis=0)[0] for one in held.open.values()])).all()
+
+
+def test_a_new_folder_is_on_the_disk_with_its_save(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flushed = list[str]()
+    monkeypatch.setattr(os, "fsync", lambda file: flushed.append(os.readlink(f"/proc/self/fd/{file}")))
+    saved(tmp_path / "new" / "bandit")
+    assert {str(tmp_path), f"{tmp_path}/new", f"{tmp_path}/new/bandit"} <= set(flushed)
 
 
 def test_no_file_follows_from_the_seed(tmp_path: Path) -> None:
