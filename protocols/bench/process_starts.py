@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 SAID = "TESTS_SAID"
+_WORDS = 2000  # the last of what is said
 _STARTS = ("subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.exec", "pty.spawn", "socket.__new__")
 
 
@@ -36,7 +37,9 @@ class _Plugin:
         told["seconds"] += report.duration
         self._started = False
         if report.outcome != "passed":
-            told["outcome"], told["words"] = report.outcome, str(report.longrepr)[-2000:]
+            told["outcome"], told["words"] = report.outcome, f"{report.longrepr}"[-_WORDS:]
+            if report.capstderr:
+                told["words"] += f"\nstderr:\n{report.capstderr[-_WORDS:]}"
         if report.when == "teardown":
             with self._file.open("a") as lines:
                 lines.write(json.dumps(self._of.pop(report.nodeid)) + "\n")
