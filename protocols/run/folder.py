@@ -54,13 +54,15 @@ PICTURES = (".png", ".svg", ".pdf", ".jpg")
 class Keep:
     """folder: where checkpoints lie.  every: decisions between two.
 
-    resume: go on from the last.  overwrite: discard what is there of a run that was not finished.
+    resume: go on from the last.  overwrite: discard what is there of a run that was not finished.  around: a folder
+    above it, where runs lie whose results would take each other's place.
     """
 
     folder: Path
     every: int = 100
     resume: bool = False
     overwrite: bool = False
+    around: Path | None = None
 
 
 def homes(program: Program[Any], folder: Path) -> list[Path]:
@@ -87,11 +89,11 @@ def notes_in(program: Program[Any], folder: Path) -> Notes | None:
 def check_free(keep: Keep, homes: Iterable[Path], notes: Path | None = None) -> None:
     """ConfigError where there is a run that was not finished, and nobody said to discard it.
 
-    Of another program or mode as well: each mode has a folder of its own, and all of an --out share what they come to.
+    Of another program or mode as well, where both would write one result.
     """
     if keep.overwrite:
         return
-    runs = _runs_around(keep.folder)
+    runs = _runs_in(keep.around or keep.folder)
     there = keep.folder in runs or any(checkpoints(home) for home in homes)
     noted = notes is not None and notes.exists() and notes.stat().st_size > 0
     if (there or noted) and not _is_finished(keep.folder):
@@ -108,10 +110,9 @@ def check_free(keep: Keep, homes: Iterable[Path], notes: Path | None = None) -> 
             )
 
 
-def _runs_around(folder: Path) -> list[Path]:
-    """Folders of runs that have a checkpoint, of whatever program, in the same --out."""
-    out = next((place for place in (folder, *folder.parents) if place.name == CHECKPOINTS), folder)
-    kept = {path.parent for path in out.rglob("checkpoint-*.npz")}
+def _runs_in(folder: Path) -> list[Path]:
+    """Folders of runs that have a checkpoint, of whatever program."""
+    kept = {path.parent for path in folder.rglob("checkpoint-*.npz")}
     return sorted({home.parent if (home.parent / RUN).is_file() else home for home in kept})
 
 

@@ -353,8 +353,9 @@ def _keep_in(system: System, options: Namespace, out: Path | None) -> Keep | Non
     """A folder for each mode, which share the lock and result.json."""
     if out is None:
         return None
-    folder = out / CHECKPOINTS / options.mode if len(system.modes) > 1 else out / CHECKPOINTS
-    return Keep(folder, options.checkpoint_every, options.resume, options.overwrite)
+    around = out / CHECKPOINTS
+    folder = around / options.mode if len(system.modes) > 1 else around
+    return Keep(folder, options.checkpoint_every, options.resume, options.overwrite, around)
 
 
 def processes_of(options: Namespace) -> Processes:
