@@ -33,10 +33,10 @@ from ..run.on_shares import OnShares
 from . import faults_world
 from .faults_loaded import Loaded
 from .faults_processes import Launched, end_all, processes
+from .greedy import departure
 
 _ARMS, _DIM, _STEPS, _SEED = 3, 6, 40, 5
 _SITTINGS = 3  # material lasts for so many runs: what a disturbed one has spent is not used again
-_NEAR = 2.0**-10  # two scores that are closer may fall either way
 HOST = "127.0.0.1"
 RESULTS = "runs/faults"
 """Where a role keeps what it made, seen from its file."""
@@ -152,15 +152,7 @@ class Session:
             return f"{len(arms)} arms"
         if self.dealer:
             return "" if list(arms) == list(beside) else f"arms {list(arms)} in place of {list(beside)}"
-        contexts = np.load(folder / "contexts.npy")
-        gram, sums = np.stack([np.eye(_DIM)] * _ARMS), np.zeros((_ARMS, _DIM))
-        for at, (arm, context) in enumerate(zip(arms, contexts, strict=True)):
-            scores = np.einsum("aij,aj,i->a", np.linalg.inv(gram), sums, context)
-            if scores[arm] < scores.max() - _NEAR:
-                return f"arm {arm} of decision {at} scores {scores[arm]:.4f}, and the best one {scores.max():.4f}"
-            gram[arm] += np.outer(context, context)
-            sums[arm] += heard[at] * context
-        return ""
+        return departure(np.load(folder / "contexts.npy"), arms, heard, _ARMS)
 
 
 def home_of(folder: Path, role: str) -> Path:

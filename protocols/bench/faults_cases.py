@@ -16,11 +16,13 @@ from typing import Any
 
 import numpy as np
 
+from bandits.data import load
+
+from .greedy import NEAR, departure
+
 PARTIES = ("party 0", "party 1")
 _MEANS = (0.35, 0.65)
 _OWNERS = tuple(f"owner {arm}" for arm in range(len(_MEANS)))
-_NEAR = 2.0**-10
-"""Two scores of the contextual bandit closer than this may fall either way: its table's reciprocal is off by 1e-5."""
 _LENGTHS = re.compile(r"(--(?:steps|budget|items|checkpoint-every)) (\d+)")
 _SITTINGS = 4
 """Material lasts for so many runs: what a disturbed one has spent is not used again."""
@@ -105,17 +107,21 @@ def _beside_twin(run: Result, undisturbed: Result) -> str:
     if (shape := run.steps["arms"].shape) != undisturbed.steps["arms"].shape:
         return f"arms of shape {shape}"
     parted = run.document["first_difference"]
-    return "" if parted is None or parted["gap"] < _NEAR else f"parts from its twin: {parted}"
+    return "" if parted is None or parted["gap"] < NEAR else f"parts from its twin: {parted}"
 
 
-def _beside_rewards(run: Result, undisturbed: Result) -> str:
-    """With coins of material there is no twin: where two runs pulled the same arm, it paid the same."""
-    arms, rewards = run.steps["arms"], run.steps["rewards"]
-    if arms.shape != undisturbed.steps["arms"].shape:
-        return f"arms of shape {arms.shape}"
-    alike = arms == undisturbed.steps["arms"]
-    paid = np.array_equal(rewards[alike], undisturbed.steps["rewards"][alike])
-    return "" if paid else "rewards differ where arms do not"
+def _beside_regression(run: Result, undisturbed: Result) -> str:
+    """With coins of material there is no twin; without exploration an arm follows from those before, but for ties."""
+    arms, rewards = (run.steps[name][:, 0] for name in ("arms", "rewards"))
+    if (shape := run.steps["arms"].shape) != undisturbed.steps["arms"].shape:
+        return f"arms of shape {shape}"
+    episode = load("synthetic", arms=_ARMS, dim=_DIM).episode(len(arms), 1)
+    unpaid = np.flatnonzero(rewards != episode.outcomes[np.arange(len(arms)), arms])
+    return (
+        f"decision {unpaid[0]} was not paid so"
+        if len(unpaid)
+        else departure(episode.contexts, arms.tolist(), rewards.tolist(), _ARMS)
+    )
 
 
 def _beside_policy(run: Result, _: Result) -> str:
@@ -135,7 +141,7 @@ def _beside_sum(run: Result, _: Result) -> str:
 
 
 def _beside_arms(run: Result, undisturbed: Result) -> str:
-    """All follows from the seed, but for ties, and normal arms have none."""
+    """All follows from the seed, but for ties, of which normal arms and sparse graphs have none."""
     differ = run.document["arms"] != undisturbed.document["arms"]
     return "arms differ" if differ else _sum(run, undisturbed)
 
@@ -164,8 +170,9 @@ def _sum(run: Result, other: Result, key: str = "cumulative_reward") -> str:
     return "" if math.isclose(got, expected, abs_tol=1e-6) else f"a sum of {got}, not {expected}"
 
 
-_BANDIT = "--data synthetic --arms 3 --dim 4 --parties 2"
-_PLANNED = "--arms 3 --dim 4 --parties 2 --steps 60"
+_ARMS, _DIM = 3, 4
+_BANDIT = f"--data synthetic --arms {_ARMS} --dim {_DIM} --parties 2"
+_GREEDY = f"--arms {_ARMS} --dim {_DIM} --parties 2 --steps 60 --eps 0 --tie-bits 0"
 _SAMBA = "--parties 2 --hosts 1 --budget 90 --checkpoint-every 9"
 _LINEAR = "--dim 3 --arms 5"
 _HELBA = "--parties 2 --steps 24"
@@ -175,13 +182,15 @@ _HOSTED = (*PARTIES, "owners 0 to 1", "DC")
 _BIDDERS = ("bidder 0", "bidder 1", "seller", "regulator")
 CASES = (
     Case("ppcb", "recast", f"ppcb {_BANDIT} --steps 60 --checkpoint-every 6", _CLIENTS, _beside_twin),
-    Case("ppcb", "material", f"ppcb {_BANDIT} --steps 60 --checkpoint-every 6", _CLIENTS, _beside_rewards,
-         (f"plan ppcb {_PLANNED}", 60)),
+    Case("ppcb", "material", f"ppcb --data synthetic {_GREEDY} --checkpoint-every 6", _CLIENTS, _beside_regression,
+         (f"plan ppcb {_GREEDY}", 60)),
     Case("ppcb", "published", f"ppcb {_BANDIT} --variant published --steps 20 --checkpoint-every 2", _CLIENTS,
          _beside_twin),
     Case("samba", "classic", "samba --mode classic --bits 1024 --budget 90 --checkpoint-every 9",
          ("Controller", "Comp", "DC", *_OWNERS), _beside_policy_and_sum),
     Case("samba", "mpc", f"samba --mode mpc {_SAMBA}", _HOSTED, _beside_policy),
+    Case("samba", "mpc material", f"samba --mode mpc {_SAMBA}", _HOSTED, _sum,
+         (f"plan samba --parties 2 --budget 90 --arms {len(_MEANS)}", 88)),
     Case("linucb-ds", "classic", f"linucb-ds {_LINEAR} --mode classic --bits 1024 --budget 90",
          ("P", "Comp", "DO", "DC"), _beside_arms),
     Case("linucb-ds", "mpc", f"linucb-ds {_LINEAR} --mode mpc --budget 90 --checkpoint-every 9", _OUTSOURCED,
@@ -190,8 +199,13 @@ CASES = (
          _beside_arms, (f"plan linucb-ds {_LINEAR} --budget 90", 90)),
     Case("linucb-ds", "mpc hidden", f"linucb-ds {_LINEAR} --mode mpc --hide-arms --budget 40 --checkpoint-every 4",
          _OUTSOURCED, _beside_sum),
+    Case("spectralucb-ds", "classic", "spectralucb-ds --dim 3 --arms 12 --mode classic --bits 1024 --budget 40",
+         ("P", "Comp", "DO", "DC"), _beside_reference),
     Case("spectralucb-ds", "mpc", "spectralucb-ds --dim 3 --arms 12 --mode mpc --budget 40 --checkpoint-every 4",
          _OUTSOURCED, _beside_reference),
+    Case("spectralucb-ds", "mpc material",
+         "spectralucb-ds --dim 3 --arms 12 --neighbours 3 --mode mpc --budget 40 --checkpoint-every 4", _OUTSOURCED,
+         _beside_arms, ("plan spectralucb-ds --dim 3 --arms 12 --neighbours 3 --budget 40", 40)),
     Case("helba", "dealer", f"helba {_HELBA} --checkpoint-every 3", (*PARTIES, "user"), _beside_regret),
     Case("helba", "material", f"helba {_HELBA} --checkpoint-every 3", (*PARTIES, "user"), _beside_regret,
          (f"plan helba {_HELBA}", 24)),
