@@ -223,8 +223,13 @@ def _unanswered(other: int, address: Address, nodes: Nodes) -> PeerLost:
 
 
 def _unwelcome(other: int, nodes: Nodes, *, left: bool) -> PeerLost:
-    """What it means that one who was met says no last word.  left: nobody listens there any more."""
+    """What it means that one who was met says no last word.  left: nobody listens there any more.
+
+    The dealer waits for nobody before it does, and is none of those that are launched together.
+    """
     who = nodes.name(other)
+    if other == DEALER_NODE:
+        return PeerLost(f"{who} answered, and no more came: it hangs", peer=DEALER, witness=False)
     if left:
         why = "it died or was stopped, or others did not call it in time"
         return PeerLost(f"{who} left before all had met: {why}", peer=other)

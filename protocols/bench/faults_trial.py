@@ -33,6 +33,7 @@ GOLDEN = 0.6180339887498949  # numbers that go on by it spread evenly, however m
 _ATTEMPTS = 10  # where the run had ended before the moment, as it may again and again beside other work
 _PATIENT = 60.0  # --timeout of the runs that are to finish, so that other work on the machine does not end them
 _LONGEST = 300.0  # seconds that an undisturbed run may take
+_NO_LINE_YET = 0.1  # seconds in which a process that was just forked may hear nothing but the kernel
 _SAID = 4000  # characters that are kept of what a launch said
 _CODES = {
     signal.SIGINT: (130, -signal.SIGINT),  # the second: when all was said, or in code that Python compiled at run time
@@ -208,7 +209,8 @@ class _Scene:
             trial.orphans = launched.orphans(self.case.nodes) if trial.ended else []
             trial.said = launched.said()
             own = re.sub("protocols.bench.faults_", "", trial.said)
-            if "KeyboardInterrupt" in own and "protocols" not in own:
+            silent = not own and launched.code == -signal.SIGINT and struck < _NO_LINE_YET
+            if silent or ("KeyboardInterrupt" in own and "protocols" not in own):
                 return 0.0  # Python had not read the first line of the program
             killed = signal.SIGKILL in fault.signals and role is None
             trial.litter = [] if killed or not trial.ended else launched.litter()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import select
 import socket
 import sys
@@ -15,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from mpc.errors import ConfigError, PeerLost
+from mpc.errors import DEALER, ConfigError, PeerLost
 from mpc.net import joining
 from mpc.net.channel import await_parties, call_dealer
 from mpc.net.frames import ANYBODY, DEALER_NODE, HEADER_BYTES, Kind, pack
@@ -462,6 +463,30 @@ def test_the_dealer_meets_all_parties_and_a_silent_one_is_named() -> None:
         assert channels[0].value.receive() is None
     finally:
         closes(own, *(each.value for each in channels), *dealer.value.values())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("leaves", [False, True], ids=["frozen", "killed"])
+def test_a_dealer_that_says_no_last_word_is_named(leaves: bool) -> None:
+    """It has proved who it is, and waits for nobody: a party that waits for it is no witness of another party."""
+    own, over = listen(), threading.Event()
+
+    def dealer() -> None:
+        door = joining._ByKeys(DEALER_NODE, KEYS[DEALER_NODE], ANYBODY, [0, 1])  # so its last word waits
+        _, sock = next(let_in(door, own, [0, 1], time.monotonic() + 300))
+        closes(own)
+        assert leaves or over.wait(300)
+        closes(sock)
+
+    def party() -> None:
+        try:
+            call_dealer(0, own.getsockname(), KEYS[0], 300.0 if leaves else 0.5)
+        finally:
+            over.set()
+
+    _, called = side_by_side(dealer, party)
+    assert isinstance(called.error, PeerLost) and (called.error.peer, called.error.witness) == (DEALER, False)
+    words = "the dealer at .* did not answer: is it started" if leaves else "the dealer answered, and no more came"
+    assert re.match(words, str(called.error))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="abstract sockets are Linux's")
