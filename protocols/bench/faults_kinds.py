@@ -12,6 +12,7 @@ import random
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
@@ -20,6 +21,7 @@ from pathlib import Path
 from .faults_processes import Launched, Process
 
 _PAUSE = (0.1, 1.0)  # seconds between two signals to a launcher
+_TIMES = 20  # that a folder in use is tried again
 FROZEN = 5.0  # seconds, where a role is frozen and goes on
 _DISK = 24 << 20  # bytes, beside what lies there from the start
 
@@ -74,7 +76,13 @@ def shut(disk: Path, _: random.Random) -> None:
     out = disk / "out"
     out.mkdir(exist_ok=True)
     _mount("--bind", out, out)
-    _mount("-o", "remount,ro,bind", out)
+    for more in range(_TIMES, -1, -1):
+        try:
+            return _mount("-o", "remount,ro,bind", out)
+        except ChildProcessError:  # a role has a file open there, for a moment
+            if not more:
+                raise
+            time.sleep(_PAUSE[0])
 
 
 def take_away(disk: Path, _: random.Random) -> None:
