@@ -44,7 +44,7 @@ class Federation(Program["Run"]):
             raise ConfigError(f"{len(arms.outcomes):,} steps were recorded of {settings.budget:,} pulls: record more")
         self.settings, self.seed, self._arms, self._watch = settings, seed, arms, watch
         self.idle = settings.arms
-        hosts = (Role(name, home=f"host-{at}", patient=True) for at, name in enumerate(settings.roles))
+        hosts = (Role(name, home=f"host-{at}") for at, name in enumerate(settings.roles))
         self.roles = (*hosts, Role(CUSTOMER, patient=True))
 
     @property
