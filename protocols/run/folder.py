@@ -32,7 +32,7 @@ from typing import Any
 from mpc.errors import ConfigError
 from mpc.extras import require
 from mpc.files import make_place
-from mpc.lifeline import by_its_maker
+from mpc.lifeline import by_its_maker, to_the_end
 from mpc.prg import fresh_key
 
 from .checkpoint import Checkpoint, checkpoint_at, checkpoints, common, forget_all, forget_beyond
@@ -200,13 +200,18 @@ def forget(program: Program[Any], folder: Path) -> None:
 
 
 def clear(folder: Path, homes: Sequence[Path], names: Iterable[str]) -> None:
-    """Delete the checkpoints of these homes and of the folder, files of these names, and what is empty then."""
-    for home in (folder, *homes):
-        forget_all(home)
-    for name in names:
-        for path in (folder / name, folder / f"{name}.new"):
-            path.unlink(missing_ok=True)
-    _remove_empty([*homes, folder])
+    """Delete the checkpoints of these homes and of the folder, files of these names, and what is empty then.
+
+    All of it, where a signal comes meanwhile, and last the key by which the rest is known.
+    """
+    with to_the_end():
+        for home in homes:
+            forget_all(home)
+        for name in {*names} - {HOME_KEY}:
+            for path in (folder / name, folder / f"{name}.new"):
+                path.unlink(missing_ok=True)
+        forget_all(folder)
+        _remove_empty([*homes, folder])
 
 
 def settle(program: Program[Any], folder: Path) -> None:

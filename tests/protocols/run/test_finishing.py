@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import shutil
+import signal
 import threading
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 
 from mpc.scratch import LOCK
+from protocols.run import folder as folders
 from protocols.run.folder import reached
 from protocols.run.report import Report, show
 
@@ -129,6 +131,29 @@ def test_what_another_program_or_mode_did_not_finish_is_in_the_way(
         assert {path: path.read_bytes() for path in tmp_path.rglob("checkpoint-*")} == kept
     assert masked(capsys, *one, "--resume")[0] == 0
     assert masked(capsys, *other)[0] == 0, "a finished run is in nobody's way"
+
+
+@EVERY_SYSTEM
+def test_ctrl_c_while_a_finished_run_is_forgotten_leaves_nothing_half_deleted(
+    line: str, tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its result is printed and written; without its key, the rest of what it kept would be nobody's."""
+    how, forgotten, real = ("run", *line.split(), "--json", "--out", str(tmp_path)), list[Path](), folders.forget_all
+
+    def interrupted(home: Path) -> None:
+        real(home)
+        if (tmp_path / "result.json").exists() and not forgotten:
+            forgotten.append(home)
+            signal.raise_signal(signal.SIGINT)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(folders, "forget_all", interrupted)
+        code, printed, said = masked(capsys, *how)
+    finished_whole = not forgotten  # where a system notes that it is finished, and forgets nothing
+    assert code == (0 if finished_whole else 130) and json.loads(printed) and "Traceback" not in said
+    kept = [path for path in (tmp_path / "checkpoints").rglob("*") if path.is_file()]
+    assert finished_whole or kept == [], kept
+    assert masked(capsys, *how)[0] == 0
 
 
 @pytest.mark.parametrize("whose", ["nobody's", "another run's"])
