@@ -25,6 +25,7 @@ from .keys import NONCE_BYTES, PROOF_BYTES, Keys, Meeting
 from .transport import Stamp
 
 _BUFFER = 1 << 20
+_WORDS = 4  # how often one that went on hears for whom its peer still waits: so often its round begins anew
 _START = Stamp(0, bytes(8), "joining")
 _ANSWER = struct.Struct(f"{NONCE_BYTES}s{PROOF_BYTES}s")
 _SAME_KEY = "hand both processes the key that was made for the two of them"
@@ -123,13 +124,17 @@ def call(
 
 def meet(
     node: int, addresses: Mapping[int, Address], own: socket.socket | None, awaited: Iterable[int], keys: Keys,
-    deadline: float, nodes: Nodes = ANYBODY,
+    deadline: float, nodes: Nodes = ANYBODY, *, patience: float = 0.0,
 ) -> dict[int, socket.socket]:  # fmt: skip
-    """Call the nodes at these addresses and answer those awaited, side by side: who is there is met."""
+    """Call the nodes at these addresses and answer those awaited, side by side: who is there is met.
+
+    patience: seconds after which one that was called, and has gone on to its first round, would miss this node; within
+    them it hears for whom this node waits.
+    """
     if own is not None:
         check_here(own)
     to = {other: partial(call, node, other, address, keys, deadline, nodes) for other, address in addresses.items()}
-    return meet_by(_ByKeys(node, keys, nodes, awaited), to, own, awaited, deadline)
+    return meet_by(_ByKeys(node, keys, nodes, awaited, addresses, patience), to, own, awaited, deadline)
 
 
 def take_calls(
@@ -161,8 +166,13 @@ class _ByKeys:
     whom this node still awaits.
     """
 
-    def __init__(self, node: int, keys: Keys, nodes: Nodes, together: Iterable[int] = ()) -> None:
+    def __init__(
+        self, node: int, keys: Keys, nodes: Nodes, together: Iterable[int] = (), called: Iterable[int] = (),
+        patience: float = 0.0,
+    ) -> None:  # fmt: skip
         self._node, self._keys, self._nodes = node, keys, nodes
+        self._called, self._patience = set(called), patience
+        self._words, self._next = _WORDS * bool(patience), time.monotonic() + patience / 4
         self._together, self._proved = set(together), list[socket.socket]()
         self._unproved: set[int] = set()  # who callers said they were, and left
 
@@ -198,7 +208,14 @@ class _ByKeys:
     some = False
 
     def gathered(self, found: Mapping[int, socket.socket]) -> bool:
-        """Who is welcome knows it."""
+        """Who is welcome knows it; one that has gone on hears a few times for whom this node still waits."""
+        if self._together and self._words and time.monotonic() >= self._next:
+            self._words -= 1
+            self._next += self._patience / 2
+            whom = Stamp(0, bytes(8), self._nodes.name(min(self._together)))
+            for sock in (sock for node, sock in found.items() if node in self._called):
+                with contextlib.suppress(OSError):
+                    sock.sendall(pack(Kind.WAITS, self._node, whom, 0))
         return True
 
     def left(self, node: int, sock: socket.socket) -> bool:

@@ -50,7 +50,8 @@ class Tcp(PartyMesh):
         awaited, nodes = [*range(node + 1, parties), *range(parties, parties + clients)], Nodes(parties, tuple(names))
         try:
             check_here(own)
-            peers = meet(node, dict(enumerate(addresses[:node])), own, awaited, keys, deadline, nodes)
+            called = dict(enumerate(addresses[:node]))
+            peers = meet(node, called, own, awaited, keys, deadline, nodes, patience=timeout)
         finally:
             own.close()
         return cls(node, parties, peers, timeout, names)

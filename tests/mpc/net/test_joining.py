@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import pytest
 
 from mpc.errors import DEALER, ConfigError, PeerLost
@@ -615,3 +616,32 @@ def test_who_has_met_one_that_still_awaits_another_is_not_in_its_first_round(mon
     monkeypatch.setattr(joining._ByKeys, "answer", proved)
     parties = [joins(node, addresses, clients=2, listener=listeners[node], timeout=300.0) for node in (0, 1)]
     assert [each.error for each in side_by_side(*parties, lambda: client(2), lambda: client(3))] == [None] * 4
+
+
+def test_a_party_that_still_awaits_another_says_so_to_those_that_have_gone_on() -> None:
+    """A client that froze between two parties: the one that still awaits it is not missed, and names it."""
+    listeners = [listen() for _ in range(2)]
+    addresses, over = [sock.getsockname() for sock in listeners], threading.Event()
+
+    def frozen() -> None:
+        """It meets party 0 alone."""
+        peers = joining.meet(2, {0: addresses[0]}, None, (), KEYS[2], time.monotonic() + 300)
+        assert over.wait(300)
+        closes(*peers.values())
+
+    def party(node: int) -> None:
+        """Party 1 awaits the client for longer than party 0 has patience in a round."""
+        starting = 300.0 if node == 0 else 4.5
+        try:
+            mesh = Tcp.join(
+                node, addresses, keys=KEYS[node], clients=1, listener=listeners[node], timeout=3.0, starting=starting
+            )
+            with contextlib.closing(mesh):
+                mesh.exchange(Stamp(0, bytes(8), "first"), np.zeros((1, 0), np.uint8), {})
+        finally:
+            if node:
+                over.set()
+
+    first, second, _ = side_by_side(lambda: party(0), lambda: party(1), frozen)
+    assert isinstance(second.error, PeerLost) and second.error.peer == 2 and "did not call in time" in str(second.error)
+    assert isinstance(first.error, PeerLost) and first.error.peer == 1 and "silent" not in str(first.error)
