@@ -245,7 +245,8 @@ class _Scene:
             if launched.code is not None:
                 self.trial.litter = launched.litter()
             refused = launched.code == 2 and len(_errors(said)) == 1 and "Traceback" not in said
-            return result, refused, f"{name}, exit code {launched.code}: {_end_of(said)}"
+            words = _end_of(said).replace(f"{self.disk}/", "")  # it is gone when they are read
+            return result, refused, f"{name}, exit code {launched.code}: {words}"
 
     def _go_on(self) -> Result | None:
         """With --resume; anew only where there is nothing to go on from."""
