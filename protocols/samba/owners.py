@@ -29,6 +29,7 @@ import numpy as np
 
 from bandits.samba import Played
 from mpc.errors import ConfigError, Desync, RangeError
+from mpc.prg import Unshared
 
 from ..run.program import Desk
 
@@ -148,8 +149,8 @@ class LocalPolicy(ABC):
         return math.ceil((self.largest(budget, iteration) + self.lift) * 2.0**bits).bit_length()
 
 
-class Owners:
-    """Owners in one process: the rows of `numbers`, out of `arms` owners in all.
+class Owners(Unshared):
+    """Owners in one process: the rows of `numbers`, out of `arms` owners in all.  A fork of it draws nothing.
 
     noise: each owner's own stream.  pay: what their arms pay.
     """
@@ -157,6 +158,7 @@ class Owners:
     def __init__(
         self, policy: LocalPolicy, numbers: Sequence[int], arms: int, *, noise: Sequence[np.random.Generator], pay: Pay
     ) -> None:
+        super().__init__()
         rows = np.array(numbers, np.int64)
         if not rows.size or len(noise) != rows.size:
             raise ConfigError(f"{rows.size} owners with {len(noise)} streams of noise: give each owner one")
@@ -177,15 +179,18 @@ class Owners:
 
     def first_pulls(self) -> None:
         """Steps 1 to K: step t is owner t - 1's."""
+        self.require_own()
         for row, number in enumerate(self.mine.numbers.tolist()):
             self._pull(row, number + 1)
 
     def words(self, t: int, iteration: int, bits: int = SCORE_BITS) -> np.ndarray:
         """(R,) non-negative integers."""
+        self.require_own()
         return self.policy.words(self.mine, t, iteration, bits)
 
     def told(self, bits: np.ndarray, t: int, iteration: int) -> None:
         """Each owner's own bit; after the last iteration whoever has a 1 pulls.  `Desync` where one is no bit."""
+        self.require_own()
         if (unfit := (bits != 0) & (bits != 1)).any():
             raise Desync(
                 f"owner {int(self.mine.numbers[int(np.argmax(unfit))])} was answered neither 0 nor 1 at step {t}, so "

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bandits.samba.coins import CommonCoins, OrderCoins, derived
+from mpc.prg import Unshared
 
 from ..owners import LocalPolicy, Select
 
@@ -73,24 +74,28 @@ def double_of(mask: int) -> float:
     return math.ldexp(1.0 + a * 2.0**-_MANTISSA, exponent % _EXPONENTS - _EXPONENTS // 2)
 
 
-class OwnerCoins:
+class OwnerCoins(Unshared):
     """What all owners draw alike, by (step, iteration): exploration, masks, and each one's slot in Comp's list.
 
     A slot is an owner's name for one iteration: it stands on a message in place of its owner's number.
     """
 
     def __init__(self, common: bytes, masks: bytes, arms: int) -> None:
+        super().__init__()
         self._common, self._masks = CommonCoins(common), CommonCoins(derived(masks, "masks"))
         self._slots = OrderCoins(derived(masks, "slots"), arms)
 
     def explores(self, t: int, chance: float) -> bool:
         """With this probability."""
+        self.require_own()
         return chance > 0.0 and self._common.explore(t, chance)
 
     def mask(self, t: int, iteration: int) -> int:
         """Uniform in [1, 2^64]."""
+        self.require_own()
         return self._masks.mask(t, iteration, MASK_BITS)
 
     def slots(self, t: int, iteration: int) -> np.ndarray:
         """(K,), owner i's at place i."""
+        self.require_own()
         return self._slots.order(t, iteration)

@@ -12,6 +12,7 @@ from mpc.errors import ConfigError, Desync, RangeError
 from protocols.run.desk import MemoryDesk, World
 from protocols.samba.owners import SCORE_BITS, Holdings, LocalPolicy, Owners, Select, paid_by, require_local
 from protocols.samba.policies import ReinforcementComparison, SoftmaxRace, local_policy
+from tests.forks import halves, refused
 
 
 def owners_of(name: str, arms: int = 3, seed: int = 1, race: bool = False) -> Owners:
@@ -19,6 +20,26 @@ def owners_of(name: str, arms: int = 3, seed: int = 1, race: bool = False) -> Ow
     made = Owners(local_policy(name, race=race), range(arms), arms, noise=noise, pay=lambda arm, t: (arm + t) % 2)
     made.first_pulls()
     return made
+
+
+def test_no_noise_serves_both_halves_of_a_fork() -> None:
+    refused(halves(
+        """
+import numpy as np
+from protocols.samba.owners import Owners
+from protocols.samba.policies import local_policy
+
+def owners():
+    noise = [np.random.default_rng([1, i]) for i in range(3)]
+    return Owners(local_policy("thompson"), range(3), 3, noise=noise, pay=lambda arm, t: arm % 2)
+
+begun, fresh = owners(), owners()
+begun.first_pulls()
+half("first pulls", lambda: fresh.first_pulls())
+half("words", lambda: begun.words(4, 1).tolist())
+half("told", lambda: begun.told(np.array([0, 1, 0]), 4, 1))
+"""
+    ))  # fmt: skip
 
 
 @pytest.mark.parametrize("race", [False, True])

@@ -14,6 +14,7 @@ from protocols.samba.classic.masks import Field, double_of, fields_of
 from protocols.samba.classic.selecting import AllZero, selected, unfit, uniform
 from protocols.samba.owners import Select
 from protocols.samba.policies import local_policy
+from tests.forks import halves, refused
 
 
 @given(st.integers(0, (1 << 52) - 2), st.integers(1, 1 << 20), st.integers(1, 1 << 64))
@@ -67,3 +68,16 @@ def test_fields_follow_from_policy_and_budget() -> None:
     assert [field.width for field in fields_of(local_policy("ucb"), 10**12)] == [8]
     assert [(field.width, field.doubles) for field in fields_of(local_policy("pursuit"), 9)] == [(8, True), (14, False)]
     assert [field.width for field in fields_of(local_policy("softmax", tau=0.02), 9)] == [23]
+
+
+def test_no_mask_serves_both_halves_of_a_fork() -> None:
+    refused(halves(
+        """
+from protocols.samba.classic.masks import OwnerCoins
+
+coins = OwnerCoins(bytes(32), bytes(range(32)), 3)
+half("explores", lambda: coins.explores(4, 0.5))
+half("mask", lambda: coins.mask(4, 1))
+half("slots", lambda: coins.slots(4, 1).tolist())
+"""
+    ))  # fmt: skip
