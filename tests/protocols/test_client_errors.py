@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from bandits.helba import Constants
+from examples.auction import bidder, regulator, seller
 from mpc.children import Record
 from mpc.client import ClientProgram, Receive, Send, serve
 from mpc.errors import MaskedError, PeerLost, Told
@@ -186,6 +187,9 @@ CLIENTS: dict[str, list[Callable[[], ClientProgram]]] = {
     "protocols/samba/mpc/clients.py:customer": [samba_customer],
     "protocols/linucb_ds/mpc/clients.py:owner": [long_theta],
     "protocols/linucb_ds/mpc/clients.py:customer": [linucb_customer],
+    "examples/auction.py:bidder": [lambda: bidder(np.array([SECRET * 1000])), lambda: bidder(np.array([np.nan]))],
+    "examples/auction.py:seller": [lambda: seller(1, FullDesk(World()))],
+    "examples/auction.py:regulator": [regulator],
     "any": [
         lambda: sends(SECRET, bound=1.0), lambda: sends([np.inf, SECRET]), lambda: sends([Shy()]),
         lambda: sends(str(SECRET)), receives,
@@ -208,7 +212,7 @@ def ended(client: ClientProgram, *, lost: bool) -> tuple[BaseException | None, T
 def test_the_parties_hear_the_kind_alone(make: Callable[[], ClientProgram]) -> None:
     error, told = ended(make(), lost=False)
     if error is None:  # a customer takes whatever number it is told
-        assert make in (samba_customer, linucb_customer) and told is None
+        assert make in (samba_customer, linucb_customer, regulator) and told is None
         return
     assert told == Told(type(error).__name__)
     assert str(SECRET) not in str(farewell(told, 2)) + str(aborted(farewell(told, 2)[1], 2, Nodes(2)))
@@ -240,9 +244,9 @@ def test_what_its_own_process_reads_has_the_value() -> None:
 
 
 def test_every_client_is_here() -> None:
-    """Functions below `protocols` that give a ClientProgram and yield."""
+    """Functions of the programs there are that give a ClientProgram and yield."""
     found = set()
-    for path in (ROOT / "protocols").rglob("*.py"):
+    for path in (*(ROOT / "protocols").rglob("*.py"), *(ROOT / "examples").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.FunctionDef) and isinstance(node.returns, ast.Name):
                 yields = any(isinstance(part, ast.Yield) for part in ast.walk(node))
