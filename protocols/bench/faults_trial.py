@@ -252,7 +252,7 @@ class _Scene:
         """With --resume; anew only where there is nothing to go on from."""
         ways = {"went on": ("--resume",), "anew": ("--overwrite",)} if self.case.keeps else {"anew": ()}
         for way, more in ways.items():
-            kept = self._in_common()
+            kept = self._in_common() and "whose result is lost" not in self.trial.said
             result, refused, how = self._again(way, *more)
             if result is not None:
                 self.trial.resumed = way

@@ -27,7 +27,7 @@ from mpc.net.transport import DEFAULT_TIMEOUT, check_timeout
 from mpc.prg import fresh_key
 from mpc.scratch import scratch_folder
 
-from .checkpoint import checkpoints
+from .checkpoint import checkpoints, common
 from .dealer_process import REPORT, check_material, dealer_beside
 from .folder import (
     COIN_KEY,
@@ -45,7 +45,7 @@ from .folder import (
     of_run,
     reached,
 )  # fmt: skip
-from .notes import beyond, note_again
+from .notes import Notes, beyond, note_again
 from .program import Coins, Ended, Program, home_of, private_path
 from .progress import StepLines
 from .rehearsal import Rehearsed, rehearse
@@ -162,10 +162,7 @@ def ended(program: Program[Any], prepared: Prepared, done: int) -> Ended:
     if (notes := notes_in(program, task.keep)) is not None:
         words = notes.words()
         if len(words) < done:
-            raise ConfigError(
-                f"{notes.path} holds {len(words):,} of {done:,} {program.unit}s: it was removed or cut at the end of "
-                "the run, whose result is lost; run again with --overwrite"
-            )
+            raise _notes_lost(notes, len(words), done, program.unit)
         again, most = beyond(task.keep, done, len(words))
     draws = program.draws(0, done)
     coins, dealt = None, {"blocks": 0, "seconds": 0.0}
@@ -224,13 +221,24 @@ def _stopped(
     if done and resumable:
         return Stopped(done)
     if (notes := notes_in(program, keep.folder)) is not None:
+        noted, kept = len(notes.words()), max(common(homes(program, keep.folder)), default=0)
+        if noted < kept and interrupted is None:
+            return _notes_lost(notes, noted, kept, program.unit)
         say(
-            f"{len(notes.words()):,} {program.unit}s were made, and the first checkpoint comes after {keep.every:,}: "
+            f"{noted:,} {program.unit}s were made, and the first checkpoint comes after {keep.every:,}: "
             f"{keep.folder} holds nothing to go on from, only what the {notes.who} learned"
         )
     else:
         _forget_if_unplayed(program, keep)
     return interrupted or ConfigError(f"no role kept anything in {keep.folder}")
+
+
+def _notes_lost(notes: Notes, noted: int, done: int, unit: str) -> ConfigError:
+    """Parties wait for notes before they keep anything; here they have kept more than is noted."""
+    return ConfigError(
+        f"{notes.path} holds {noted:,} of {done:,} {unit}s: it was removed or cut at the end of the run, whose result "
+        "is lost; run again with --overwrite"
+    )
 
 
 def _forget_if_unplayed(program: Program[Any], keep: Keep) -> None:

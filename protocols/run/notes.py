@@ -63,10 +63,10 @@ class Notes:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def flush(self) -> None:
-        """All that was written is on the disk when this returns."""
+        """All that was written is on the disk when this returns, once more where it was removed meanwhile."""
         if self._file is not None:
             with writing(self.path):
-                os.fdatasync(self._file.fileno())
+                os.fdatasync(self._opened().fileno())
 
     def cut(self, count: int) -> None:
         """Only the first `count` stay."""
@@ -74,10 +74,11 @@ class Notes:
             file.truncate(count * self._each)
 
     def close(self) -> None:
-        """Let go of the file, when it is on the disk."""
+        """Let go of the file, when it is on the disk; who must know that it is calls `flush` first."""
+        with contextlib.suppress(ConfigError):
+            self.flush()
         if self._file is not None:
-            with self._file, contextlib.suppress(OSError):
-                os.fdatasync(self._file.fileno())
+            self._file.close()
 
     def _opened(self) -> IO[bytes]:
         """The file, behind its last whole record; if it was removed meanwhile, another one with all that it held."""

@@ -274,13 +274,16 @@ def test_a_folder_that_is_removed_during_a_launch_takes_no_result(
     assert json.loads((out / "result.json").read_text())["average_reward"] == found["average_reward"]
 
 
+@pytest.mark.parametrize("late", [False, True])
 def test_notes_that_are_removed_as_the_result_is_made_are_missed_in_a_line(
-    tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
+    late: bool, tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """late: when it was found out how far all roles came."""
+
     def removes(program: Any, folder: Path) -> int:
-        done = reached(program, folder)
+        done = reached(program, folder) if late else 0
         (folder / "arms.bin").unlink()
-        return done
+        return done or reached(program, folder)
 
     monkeypatch.setattr("protocols.run.launch.reached", removes)
     how = ("launch", "ppcb", *SMALL, "--steps", "8", "--json", "--out", str(tmp_path))

@@ -111,13 +111,26 @@ def test_notes_whose_folder_was_removed_or_moved_are_written_again(written: Note
         assert written.words()[:, 0].tolist() == list(range(21 + number))
 
 
+@pytest.mark.parametrize("end", [Notes.flush, Notes.close])
+def test_notes_that_were_removed_behind_the_last_one_are_written_again(
+    end: Callable[[Notes], None], written: Notes, tmp_path: Path
+) -> None:
+    key = key_of(tmp_path)
+    shutil.rmtree(tmp_path)
+    end(written)
+    (tmp_path / HOME_KEY).write_bytes(key)
+    assert Notes(written.path, (2,)).words()[:, 0].tolist() == list(range(20))
+
+
 def test_notes_of_a_run_that_took_the_folder_meanwhile_are_left_alone(written: Notes, tmp_path: Path) -> None:
     shutil.rmtree(tmp_path)
     write_kept(tmp_path / "run.json", b"another run")
     other = Notes(written.path, (2,))
     other.append(np.array([7, 7]))
-    with pytest.raises(ConfigError, match="belongs to another run by now: let that end, and choose another --out"):
-        written.append(np.array([20, 0]))
+    for use in (lambda: written.append(np.array([20, 0])), written.flush):
+        with pytest.raises(ConfigError, match="belongs to another run by now: let that end, and choose another --out"):
+            use()
+    written.close()
     assert Notes(written.path, (2,)).words().tolist() == [[7, 7]]
 
 
