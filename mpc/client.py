@@ -147,6 +147,7 @@ def serve(link: ClientLink, program: ClientProgram, leaving: Callable[[], None] 
     try:
         while True:
             wants = program.send(reply)
+            prg.require_own()
             if isinstance(wants, Receive):
                 count = math.prod(wants.shape)
                 rows = link.receive(8 * count, link_text("reveal", wants.shape, wants.scale)).view(np.uint64)

@@ -13,6 +13,9 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from types import FrameType
+from typing import ParamSpec
+
+P = ParamSpec("P")
 
 _LIFELINE = "MASKED_LIFELINE"
 ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
@@ -58,13 +61,13 @@ def hear_ctrl_c() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def by_its_maker(tidy: Callable[[], None]) -> Callable[[], None]:
+def by_its_maker(tidy: Callable[P, None]) -> Callable[P, None]:
     """The same, for this process alone: a fork of it that unwinds does nothing, since what is there is not its own."""
     maker = os.getpid()
 
-    def tidied() -> None:
+    def tidied(*words: P.args, **named: P.kwargs) -> None:
         if os.getpid() == maker:
-            tidy()
+            tidy(*words, **named)
 
     return tidied
 

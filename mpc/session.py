@@ -69,7 +69,7 @@ class Session(Unshared):
         if clients and len(self.hosted) < self.parties:
             raise ConfigError("on a network each client is a process of its own: name it in roles")
         self._clients = {role: HostedClient(role, program) for role, program in (clients or {}).items()}
-        with _TellsPeers(transport):
+        with _TellsPeers(self):
             self._pairs: PairStreams = agree_on_pairs(transport, source, pair_keys, names)
         self._exchange = Exchange(self, transport, self._pairs, nodes, self._clients, listener)
 
@@ -172,16 +172,17 @@ class Session(Unshared):
         return Share(self, share.words + zero, share.scale)
 
     def run(self, program: Rounds[T]) -> T:
-        """Drive a program to its end; each of its yields is one round."""
+        """Drive a program to its end; each of its yields is one round, which a forked half is refused."""
         if not hasattr(program, "send"):
             raise TypeError(f"a session runs a program, a generator of rounds, not {type(program).__name__}")
         self.require_own()
         started = time.perf_counter()
         reply: Any = None
-        with _TellsPeers(self.transport), np.errstate(over="ignore"):
+        with _TellsPeers(self), np.errstate(over="ignore"):
             try:
                 while True:
                     yielded = program.send(reply)
+                    self.require_own()
                     if isinstance(yielded, tuple):
                         reply = tuple(self._exchange.play(yielded, program))
                     else:
@@ -245,17 +246,20 @@ class Session(Unshared):
 
 
 class _TellsPeers:
-    """Tell the peers before an error leaves this process, so that none of them waits in vain."""
+    """Tell the peers before an error leaves this process, so that none of them waits in vain.
 
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
+    A fork of it tells nothing: the connections are its parent's.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
 
     def __enter__(self) -> None:
         return None
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        if kind is not None and kind is not StopIteration:
-            self._transport.close(reason=told_to_peers(error or kind()))
+        if kind is not None and kind is not StopIteration and not self._session.forked:
+            self._session.transport.close(reason=told_to_peers(error or kind()))
 
 
 def _agreed_shape(words: np.ndarray | None, shape: tuple[int, ...] | None, owner: int) -> tuple[int, ...]:

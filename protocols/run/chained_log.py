@@ -3,7 +3,8 @@
     LENGTH TAG content TAG, a line for each append
 
 Tags are under the home's key, each over what stands before it and the tag before that, so a line that was changed
-anywhere is refused.  One that a crash cut short at the end is left out: its length says that it is not all there.
+anywhere is refused.  One that a crash cut short at the end is left out: its length says that it is not all there, or
+what is missing are zeros, and no whole line stands behind it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import hmac
 import os
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -134,17 +136,31 @@ class ChainedLog:
         What a crash leaves of a line is too short, or its pages that did not reach the disk are zeros.
         """
         at = 0
-        while any(head := raw[at : at + _HEAD]) and len(head) == _HEAD:
+        while len(head := raw[at : at + _HEAD]) == _HEAD:
+            if not any(head):
+                if self._begins_in(raw[at:]):
+                    raise self._damaged()
+                return
             if head != self._head(head[:8], before):
                 raise self._damaged()
             stop = at + _HEAD + int(head[:8], 16)
             content, tail = raw[at + _HEAD : stop], raw[stop : stop + _TAIL]
-            if len(tail) < _TAIL or not any(tail):
+            if len(tail) < _TAIL:
+                return
+            if not any(tail):
+                if any(raw[stop:]):
+                    raise self._damaged()
                 return
             if not hmac.compare_digest(tail, self._tail(content, head)):
                 raise self._damaged()
             at, before = stop + _TAIL, tail
             yield content, at, tail
+
+    def _begins_in(self, raw: bytes) -> bool:
+        """Whether a line begins there, behind the end of another one."""
+        ends = (place.end() for place in re.finditer(rb"\n", raw))
+        heads = ((raw[max(0, end - _TAIL) : end], raw[end : end + _HEAD]) for end in ends)
+        return any(head == self._head(head[:8], before) for before, head in heads if len(head) == _HEAD)
 
     def _line(self, content: bytes, before: bytes) -> bytes:
         head = self._head(b"%08x" % len(content), before)

@@ -19,6 +19,7 @@ import numpy as np
 
 from mpc.client import ClientLink
 from mpc.errors import ConfigError, PeerLost, StoppedTogether, Told, told_to_peers
+from mpc.lifeline import by_its_maker
 from mpc.net.transport import Transport
 
 from .checkpoint import Checkpoint, checkpoint_at, checkpoints, forget_beyond
@@ -207,9 +208,13 @@ class Seeds:
 def left_with_a_word(
     link: Transport | ClientLink, told: Callable[[BaseException], Told] = told_to_peers
 ) -> Iterator[None]:
-    """Whoever fails tells the others first.  told: what; a client, or a dealer, says `told_by_client`."""
+    """Whoever fails tells the others first.  told: what; a client, or a dealer, says `told_by_client`.
+
+    A fork of it tells nothing: the link is its parent's.
+    """
+    leave: Callable[[Told], None] = by_its_maker(lambda reason: link.close(reason=reason))
     try:
         yield
     except BaseException as error:
-        link.close(reason=told(error))
+        leave(told(error))
         raise

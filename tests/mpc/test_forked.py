@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.forks import halves, refused
 
 _IN_ONE_PROCESS = """
@@ -27,18 +29,23 @@ half("reveal", lambda: session.run(revealed()))
 
 _CLIENT = """
 from mpc import ConfigError
-from mpc.client import Send, serve
+import sys
+import numpy as np
+from mpc.client import Receive, Send, serve
+
+then = {"send": Send(2.0), "receive": Receive(())}[sys.argv[1]]
 
 class Link:
     parties, left = 2, False
     def send(self, payloads, what): pass
+    def receive(self, count, what): return np.zeros((2, count), np.uint8)
     def close(self, reason=None): self.left = True
 
 link, children = Link(), []
 def program():
     yield Send(1.0)
     children.append(os.fork())
-    yield Send(2.0)
+    yield then
 
 try:
     said = f"drew {serve(link, program())!r}"
@@ -69,16 +76,57 @@ assert half.last == [[1, 1, 1, 1]] * 2, half.last
 """
 
 
+_WITHIN_A_PROGRAM = """
+from tests.parties.programs import rounds
+from tests.parties.threads import over_tcp, values
+
+child = None
+
+def forking(session, fails):
+    global child
+    first = yield from rounds(session, 1)
+    if 0 in session.hosted and (child := os.fork()):
+        os.waitpid(child, 0)
+    if child == 0 and fails:
+        raise ValueError("the child unwinds")
+    return first + (yield from rounds(session, 1))
+
+def program(session, fails):
+    # Whatever becomes of the child of party 0, party 1 plays with its parent.
+    try:
+        found = session.run(forking(session, fails)).tolist()
+        said = f"drew {found}"
+    except Exception as error:
+        said = f"{type(error).__name__}: {error}"
+    if child == 0:
+        os.write(1, (json.dumps([str(fails), said]) + "\\n").encode())
+        os._exit(0)
+    os.write(1, (json.dumps([f"{fails}, parent", said]) + "\\n").encode())
+    return found
+
+for fails in (False, True):
+    assert values(over_tcp(2, lambda session: program(session, fails))) == [[2, 2, 2, 2]] * 2
+"""
+
+
 def test_masks_pairs_and_sessions_are_refused_in_a_forked_process() -> None:
     refused(halves(_IN_ONE_PROCESS))
 
 
-def test_a_forked_half_of_a_client_is_refused_and_leaves_without_a_word() -> None:
-    refused(halves(_CLIENT))
+@pytest.mark.parametrize("then", ["send", "receive"])
+def test_a_forked_half_of_a_client_is_refused_and_leaves_without_a_word(then: str) -> None:
+    refused(halves(_CLIENT, then))
 
 
 def test_a_forked_half_of_a_session_on_a_network_says_nothing_to_the_peers() -> None:
     refused(halves(_NETWORKED))
+
+
+def test_a_half_that_was_forked_within_a_program_says_nothing_to_the_peers() -> None:
+    said = halves(_WITHIN_A_PROGRAM)
+    assert said.pop("True") == "ValueError: the child unwinds"
+    assert said.pop("True, parent").startswith("drew ")
+    refused(said)
 
 
 def test_a_forked_half_of_a_link_says_nothing_and_takes_nothing() -> None:

@@ -2,6 +2,8 @@
 
     folder/party-p/journal      LENGTH TAG {"next_decision": 31, "ledger": [...]} TAG, a line for each call that tells
 
+The first line has the number of its save beside them, so that a journal of an earlier save is known.
+
 A bandit that is loaded counts on from the greatest of what its save, its journal and the other parties' say: no
 disclosure is forgotten, and no number of a decision is given twice.  `ChainedLog` keeps the lines.
 """
@@ -47,20 +49,23 @@ def greatest(several: Iterable[Told]) -> Told:
 
 
 class Journal:
-    """The file in one party's home, which one object goes on with; from where it stood when this was made."""
+    """The file in one party's home, which one object goes on with; from where it stood when this was made.
+
+    save: the number of the one that it was begun with; -1 where it has no line, as where it was removed or emptied.
+    """
 
     def __init__(self, home: Path) -> None:
-        self._path, self._told = home / "journal", Told(0, ())
+        self._path, self._told, self.save = home / "journal", Told(0, ()), -1
         self._log = ChainedLog(self._path, self._read, two=_TWO)
 
     def told(self) -> Told:
         """What its last whole line says."""
         return self._told
 
-    def begin(self, told: Told) -> None:
-        """One line in place of all, which says no less than they do."""
-        self._log.begin(_line(told))
-        self._told = told
+    def begin(self, told: Told, save: int) -> None:
+        """One line in place of all, which says no less than they do, for the save of that number."""
+        self._log.begin(_line(told, save=save))
+        self._told, self.save = told, save
 
     def append(self, told: Told) -> None:
         """A line more, on disk when this returns; none where the folder is deleted, with whatever could be loaded."""
@@ -76,17 +81,13 @@ class Journal:
             ) from error
 
     @property
-    def begun(self) -> bool:
-        """Whether it has a line, as beside every save; where it was removed, or emptied, it has none."""
-        return self._log.size > 0
-
-    @property
     def changed(self) -> bool:
         """Whether something else has written it since this object did."""
         return self._log.changed
 
     def _read(self, content: bytes) -> None:
-        self._told = Told.read(json.loads(content))
+        facts = json.loads(content)
+        self._told, self.save = Told.read(facts), facts.get("save", max(0, self.save))
 
 
 _TWO = (
@@ -95,5 +96,5 @@ _TWO = (
 )
 
 
-def _line(told: Told) -> bytes:
-    return json.dumps(asdict(told)).encode()
+def _line(told: Told, **more: int) -> bytes:
+    return json.dumps({**more, **asdict(told)}).encode()

@@ -85,7 +85,7 @@ def save_parts(
         last, _ = _newest(said) or (-1, "")
         _make_room(homes, held, last, later=journal.changed or known != told)
         journals[folder.resolve()] = journal
-        journal.begin(told)
+        journal.begin(told, held.calls)
         public: dict[str, Any] = {
             "kind": _KIND, "name": held.name, "stamp": stamp, "parties": hosting.parties,
             "settings": settings.as_json(), "arms": list(held.arms), "next_arm": held.next_arm,
@@ -121,10 +121,10 @@ def load_parts(folder: Path, session: Session | None) -> tuple[Kept, dict[Path, 
             raise ConfigError(f"{checkpoint_at(folder / role, done)} is not of this bandit and role: put its own back")
     try:
         saved, told = Told.read(first.facts), greatest(Told.read(each["told"]) for each in said)
-        if not any(each["noted"] for each in said) or greatest([told, saved]) != told:
+        if max(each["noted"] for each in said) < done or greatest([told, saved]) != told:
             raise ConfigError(
-                f"the journal below {folder} is gone, or says less than its save, so what was told since then would be "
-                "forgotten: put back that of this save"
+                f"the journal below {folder} is gone, or of an earlier save, or says less than this one, so what was "
+                "told since then would be forgotten: put back that of this save"
             )
         kept = _kept(first, [read[role] for role in roles], read.get(_PULLER), told)
     except (KeyError, TypeError, ValueError, IndexError) as error:
@@ -148,7 +148,7 @@ def _said(session: Session | None, homes: Mapping[Path, Mapping[int, Checkpoint]
     own = [
         {
             "role": home.name, "saves": [[done, kept.facts.get("stamp")] for done, kept in saves.items()],
-            "told": asdict((journal := Journal(home)).told()), "noted": journal.begun, "word": secrets.token_hex(8),
+            "told": asdict((journal := Journal(home)).told()), "noted": journal.save, "word": secrets.token_hex(8),
         }
         for home, saves in homes.items()
     ]  # fmt: skip

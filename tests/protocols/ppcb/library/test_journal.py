@@ -95,7 +95,7 @@ def test_nothing_is_told_that_cannot_be_noted(
             bandit.predict(X[0])
         patched.setattr(os, "fsync", full)
         with pytest.raises(ConfigError, match=r"written \(No space left on device\): make room there"):
-            bandit._service._journals[tmp_path].begin(Told(0, ()))
+            bandit._service._journals[tmp_path].begin(Told(0, ()), 0)
     assert order == []
     assert bandit.predict(X[1]).decision_id == 1, "a number that was noted is spent"
     assert load(tmp_path).predict(X[2]).decision_id == 2
@@ -135,6 +135,9 @@ def test_no_byte_of_a_journal_is_changed_unseen(tmp_path: Path) -> None:
     spoilt = [raw[:at] + bytes([raw[at] ^ 1 << at % 8]) + raw[at + 1 :] for at in range(len(raw))]
     orders = ([0, 2], [1, 2], [0, 1, 2, 2], [0, 2, 1])
     spoilt += [b"".join(lines[at] for at in order) for order in orders]
+    zeros = [(0, 42), (len(lines[0]), 42), (len(lines[0]) - 34, 34), (len(lines[0] + lines[1]) - 34, 34), (100, 99)]
+    zeros += [(0, len(lines[0])), (0, len(lines[0]) + 42), (90, len(lines[0]) - 90), (90, len(lines[0]))]
+    spoilt += [raw[:at] + bytes(count) + raw[at + count :] for at, count in zeros]
     for content in (*spoilt, raw + b"x" * 99, raw[:30], bytes(len(raw)), b"nonsense"):
         (tmp_path / "journal").write_bytes(content)
         with pytest.raises(ConfigError, match="journal is damaged, or not of this place: put it back"):
@@ -169,10 +172,26 @@ def test_without_the_journal_of_its_save_a_bandit_is_not_loaded(lost: str, tmp_p
     journal(tmp_path).unlink()
     if lost != "removed":
         journal(tmp_path).write_bytes(before if lost == "of the save before" else b"")
-    with pytest.raises(ConfigError, match=r"less than its save, .* would be forgotten: put back that of this save"):
+    with pytest.raises(ConfigError, match=r"less than this one, .* would be forgotten: put back that of this save"):
         load(tmp_path)
     journal(tmp_path).write_bytes(now)
     assert counts(load(tmp_path)) == [12]
+
+
+def test_a_journal_of_an_earlier_save_is_known_where_its_counts_are_the_same(tmp_path: Path) -> None:
+    bandit = made()
+    told = bandit.predict(X[:2])
+    bandit.save(tmp_path)
+    before = journal(tmp_path).read_bytes()
+    bandit.learn(decision_id=told.decision_id, reward=np.ones(2))
+    bandit.save(tmp_path)
+    bandit.predict(X[2:9])
+    now = journal(tmp_path).read_bytes()
+    journal(tmp_path).write_bytes(before)
+    with pytest.raises(ConfigError, match=r"of an earlier save, .* would be forgotten: put back that of this save"):
+        load(tmp_path)
+    journal(tmp_path).write_bytes(now)
+    assert counts(load(tmp_path)) == [9]
 
 
 @pytest.mark.parametrize("lost", ["removed", "emptied"])
@@ -206,16 +225,16 @@ def test_of_two_that_go_on_with_one_save_the_second_is_refused(tmp_path: Path) -
 def test_a_journal_of_one_length_and_inode_may_be_another(tmp_path: Path) -> None:
     """A file that takes the place of one gets the inode of the one before it, and counts have equally many digits."""
     write_kept(tmp_path / "kept", b"")
-    Journal(tmp_path).begin(Told(20, ()))
+    Journal(tmp_path).begin(Told(20, ()), 0)
     first, second = Journal(tmp_path), Journal(tmp_path)
     second.append(Told(21, ()))
     for _ in range(2):
-        second.begin(Told(21, ()))
+        second.begin(Told(21, ()), 0)
     assert first.changed and not second.changed
     with pytest.raises(ConfigError, match="something else goes on with this bandit"):
         first.append(Told(21, ()))
     with pytest.raises(ConfigError, match="something else goes on with this bandit"):
-        first.begin(Told(21, ()))
+        first.begin(Told(21, ()), 0)
     assert Journal(tmp_path).told() == Told(21, ())
 
 

@@ -253,7 +253,7 @@ def kill_party_1(place: str, patched: pytest.MonkeyPatch) -> None:
 
         return call
 
-    begin = dying(Journal.begin, lambda journal, _: journal._path.parent, "before the journal", "after the journal")
+    begin = dying(Journal.begin, lambda journal, *_: journal._path.parent, "before the journal", "after the journal")
     save = dying(Checkpoint.save, lambda _, home: home, "before the file", "after the file")
     patched.setattr(Journal, "begin", begin)
     patched.setattr(Checkpoint, "save", save)
