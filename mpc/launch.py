@@ -128,7 +128,7 @@ def launch(
     environment: Mapping[str, str] | None = None,
     own_environments: Mapping[int, Mapping[str, str]] | None = None,
     timeout: float = DEFAULT_TIMEOUT,
-    linger: float = DEFAULT_TIMEOUT,
+    linger: float | None = None,
     patient: Collection[str] = (),
     limit: float | None = None,
     output: Callable[[str, str], None] | None = None,
@@ -143,7 +143,8 @@ def launch(
     Lines on stderr that begin with "note: " are passed on at once.  `started` is told the process ids.  The first
     failure ends all, and is raised once as `ProcessFailed`, in the words of that process.
     patient: names of those that may wait until all others have ended, as clients may.  linger: seconds that these have
-    once all others have ended, and that the last one of the others has.  limit: seconds after which all are stopped.
+    once all others have ended, and that the last one of the others has; `timeout` unless told.  limit: seconds after
+    which all are stopped.
     load: modules of this project, or module:function, that they import, where `own_command` starts them.
     """
     if parties < 2:
@@ -190,7 +191,7 @@ def launch(
         if started is not None:
             started([child.process.pid for child in children])
         waiting = {node for node, name in enumerate(called) if node >= parties or name in patient}
-        watch(children, parties, waiting, grace=_GRACE, linger=linger, limit=limit)
+        watch(children, parties, waiting, grace=_GRACE, linger=timeout if linger is None else linger, limit=limit)
 
 
 def _names(parties: Sequence[str] | None, count: int, clients: Sequence[str]) -> tuple[str, ...]:

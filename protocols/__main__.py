@@ -33,7 +33,10 @@ def main() -> None:
     bare = sys.argv[0].endswith("__main__.py") and arguments and not arguments[0].startswith("-")
     if bare and arguments[0] not in COMMANDS and not _is_nearly(arguments[0], COMMANDS):
         arguments = ["run", *arguments]
-    masked(arguments)
+    try:
+        masked(arguments)
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # all is said and tidied, and Python may end
 
 
 def _is_nearly(word: str, commands: Iterable[str]) -> bool:

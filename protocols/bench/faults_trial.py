@@ -208,9 +208,9 @@ class _Scene:
             trial.seconds_to_end, trial.exit_code = round(launched.seconds - struck, 2), launched.code
             trial.orphans = launched.orphans(self.case.nodes) if trial.ended else []
             trial.said = launched.said()
-            own = re.sub("protocols.bench.faults_", "", trial.said)
-            silent = not own and launched.code == -signal.SIGINT and struck < _NO_LINE_YET
-            if silent or ("KeyboardInterrupt" in own and "protocols" not in own):
+            ours = re.search(r'File ".*/protocols/(?!bench/faults_)', trial.said)
+            silent = not trial.said and launched.code == -signal.SIGINT and struck < _NO_LINE_YET
+            if silent or ("KeyboardInterrupt" in trial.said and not ours):
                 return 0.0  # Python had not read the first line of the program
             killed = signal.SIGKILL in fault.signals and role is None
             trial.litter = [] if killed or not trial.ended else launched.litter()

@@ -99,7 +99,7 @@ def launched(
         cast.write(folder)
         command = own_command("protocols.published.participant", system.where, str(folder))
         launch(
-            command, len(names), names=names, timeout=timeout, linger=timeout, patient=[cast.patient],
+            command, len(names), names=names, timeout=timeout, patient=[cast.patient],
             output=StepLines.heard(watch), load=[system.where.partition(":")[0]],
         )  # fmt: skip
         ended = {name: json.loads(_outcome_path(folder, name).read_text()) for name in names}

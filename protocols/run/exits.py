@@ -30,10 +30,14 @@ def say(line: str) -> None:
 
 @contextlib.contextmanager
 def exit_codes(*mistakes: type[Exception], place: str = PLACE, stopped: str = "stopped") -> Iterator[None]:
-    """Around all that a command does.  mistakes: of a user, beside MaskedError.  place: the cure of an OSError."""
+    """Around all that a command does.  mistakes: of a user, beside MaskedError.  place: the cure of an OSError.
+
+    Behind it nothing is left to be tidied: SIGTERM and SIGHUP end the process as they would have before.
+    """
     end_with_launcher()
     hear_ctrl_c()
-    for how in set(ENDS) - {signal.SIGINT}:
+    before = {how: signal.getsignal(how) for how in ENDS if how is not signal.SIGINT}
+    for how in before:
         if (
             how is not signal.SIGHUP or signal.getsignal(how) is not signal.SIG_IGN
         ):  # nohup: a closed terminal ends nothing
@@ -58,6 +62,10 @@ def exit_codes(*mistakes: type[Exception], place: str = PLACE, stopped: str = "s
             raise error.__context__ from None
         say(stopped)
         raise SystemExit(130) from None
+    finally:
+        for how, handler in before.items():
+            if handler is not None:
+                signal.signal(how, handler)
 
 
 def of_machine(error: OSError | MemoryError, place: str = PLACE) -> str:

@@ -188,7 +188,7 @@ def _play(program: Program[Any], prepared: Prepared, watch: Callable[[int], Any]
     with _dealing(program, prepared) as environment:
         launch_processes(
             [*command, PARTY], program.parties, clients=clients, own_environments=environment, timeout=task.timeout,
-            linger=task.timeout, output=StepLines.heard(watch), load=[task.kind[0]],
+            output=StepLines.heard(watch), load=[task.kind[0]],
         )  # fmt: skip
 
 

@@ -261,6 +261,14 @@ def test_the_last_one_is_not_waited_for_for_ever() -> None:
     assert all(gone(pid) for pid in launched.pids)
 
 
+def test_the_last_one_has_the_timeout_that_all_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+    monkeypatch.setattr("mpc.launch.watch", lambda *_, linger, **__: seen.append(linger))
+    launch(script("pass"), 2, timeout=7.5)
+    launch(script("pass"), 2, timeout=7.5, linger=2.0)
+    assert seen == [7.5, 2.0]
+
+
 def test_a_failure_before_the_limit_is_the_cause() -> None:
     launched = Launched(script(f"{_LIGHT}if me: time.sleep(600)\nsys.exit('no file')"), 2, limit=3)
     assert str(launched.error) == "party 0 failed with exit code 1: no file"

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from mpc.errors import ConfigError
-from mpc.lifeline import lifeline
+from mpc.lifeline import ENDS, lifeline
 from protocols.run.exits import exit_codes
 from tests.parties.processes import DEAF
 
@@ -95,6 +95,31 @@ def test_a_command_that_does_nothing_yet_ends_with_its_launcher_and_of_ctrl_c(
         process.kill()
         _, complained = process.communicate()
     assert complained == said
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_that_comes_when_all_is_done_ends_it_without_a_word(how: signal.Signals) -> None:
+    """Python may take a while to end, as it waits for what had loaded the modules of its processes."""
+    waits = f"{_WAITS}import atexit\natexit.register(wait)\nsys.argv = ['masked', '--help']\n"
+    process = subprocess.Popen(
+        [*DEAF, sys.executable, "-c", f"{waits}runpy.run_module('protocols', run_name='__main__')\n"], cwd=ROOT,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        assert process.stdout is not None and any(line == "waits\n" for line in process.stdout)
+        process.send_signal(how)
+        assert process.wait(LIMIT) == -how
+    finally:
+        process.kill()
+        _, complained = process.communicate()
+    assert complained == ""
+
+
+def test_a_commands_end_leaves_signals_as_they_were() -> None:
+    before = [signal.getsignal(how) for how in ENDS]
+    with exit_codes():
+        assert [signal.getsignal(how) for how in ENDS] != before
+    assert [signal.getsignal(how) for how in ENDS] == before
 
 
 @pytest.mark.parametrize(("spared", "code"), [(False, 129), (True, 130)])
