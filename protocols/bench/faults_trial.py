@@ -200,6 +200,7 @@ class _Scene:
             role = launched.find(trial.role, self.case.nodes) if fault.hits is Hits.ROLE else None
             if role is None and fault.hits is Hits.ROLE:
                 return launched.seconds
+            first = launched.seconds
             self.fault.strike(launched, role, self.dice)
             if fault.hits is Hits.FOLDER and fault.harm is not None:
                 fault.harm(self.disk, self.dice)
@@ -209,7 +210,7 @@ class _Scene:
             trial.orphans = launched.orphans(self.case.nodes) if trial.ended else []
             trial.said = launched.said()
             ours = re.search(r'File ".*/protocols/(?!bench/faults_)', trial.said)
-            silent = not trial.said and launched.code == -signal.SIGINT and struck < _NO_LINE_YET
+            silent = not trial.said and launched.code == -signal.SIGINT and first < _NO_LINE_YET
             if silent or ("KeyboardInterrupt" in trial.said and not ours):
                 return 0.0  # Python had not read the first line of the program
             killed = signal.SIGKILL in fault.signals and role is None
