@@ -86,3 +86,13 @@ def test_randomness_of_numpy_stays_out_of_the_secret_rooms() -> None:
     for path in product_files():
         if path.parts[len(ROOT.parts)] in ("mpc", "offline"):
             assert "np.random" not in path.read_text(), path
+
+
+@pytest.mark.parametrize("room", ["protocols/published", "protocols/linucb_ds/classic", "protocols/helba/ckks"])
+def test_randomness_that_is_no_secret_stays_out_of_what_is_published(room: str) -> None:
+    """Masks, keys and permutations there come from the operating system, AES or SHAKE-256."""
+    files = sorted((ROOT / room).rglob("*.py"))
+    assert files
+    for path in files:
+        assert not re.search(r"\b(np|numpy)\.random\b", path.read_text()), path
+        assert not any(name.split(".")[0] == "random" for name in imported(path)), path

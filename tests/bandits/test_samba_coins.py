@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import math
 from decimal import Decimal, localcontext
@@ -54,6 +55,29 @@ def test_one_hand_holds_the_same_coins_as_many() -> None:
         assert whole.point(t) == points.point(t)
         assert whole.explore(t, 0.5) == common.explore(t, 0.5)
     assert [whole.noise(4).random() for _ in range(3)] == owner_noise(seeds.noise, 4).random(3).tolist()
+
+
+def expanded(seed: bytes, label: str, count: int) -> bytes:
+    return hashlib.shake_256(f"samba, {label}: ".encode() + seed).digest(count)
+
+
+def number(label: str) -> int:
+    return int.from_bytes(expanded(SEED, label, 8), "little")
+
+
+def test_coins_are_shake_256_of_their_seed() -> None:
+    """Which does not give it away; owners' noise is PCG64's, and only its seed is."""
+    assert Seeds.of(5).order == expanded((5).to_bytes(16, "big"), "seed of order", 32)
+    assert derived(SEED, "point") == expanded(SEED, "seed of point", 32)
+    assert PointCoins(SEED).point(7) == (number("point 7"), 64)
+    assert CommonCoins(SEED).mask(3, 2, 64) == 1 + number("mask 3 2 64")
+    assert unit(SEED, "a") == (number("a") >> 11) * 2.0**-53
+    explores = [(number(f"explore {t}") >> 11) * 2.0**-53 < 0.5 for t in range(64)]
+    assert [CommonCoins(SEED).explore(t, 0.5) for t in range(64)] == explores
+    keys = np.frombuffer(expanded(SEED, "order 2 0", 8 * 5 * 9), np.uint64).reshape(5, 9)
+    assert OrderCoins(SEED, 9).order(4, 2).tolist() == keys[4].argsort(kind="stable").tolist()
+    noise = np.random.PCG64(int.from_bytes(expanded(SEED, "seed of noise 3", 32), "little"))
+    assert owner_noise(SEED, 3).random() == np.random.Generator(noise).random()
 
 
 # ---- orders

@@ -7,6 +7,8 @@ on fixed seeds.
 
 from __future__ import annotations
 
+import inspect
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -67,6 +69,12 @@ EXTREMES: dict[str, tuple[tuple[tuple[int, ...], ...], tuple[Any, ...]]] = {
     "draw": (((1300, 10),), (0, 2**30 // 10 - 1)),
     "epsilon-greedy": (((140, 10),), (0.0, 2.0**11 - 1)),
     "epsilon-greedy-blurred": (((140, 10),), (0.0, 2.0**11 - 1)),
+    "einsum": (((36, 36), (36, 36)), (0.0, 256.0, -256.0)),
+    "outer": (((650, 2), (650, 2)), (0.0, HALF, -HALF)),
+    "max-value": (((140, 10), (140, 10)), (0.0, 256.0, -256.0)),
+    "less": (((1300,),), (0.0, FULL, -FULL)),
+    "equal": (((1300,),), (0, WORD, -WORD)),
+    "lift": (((1300,),), (0, 1)),
 }
 
 
@@ -94,7 +102,24 @@ class Wire:
 def one_of_each() -> list[Case]:
     every = {case.op: case for case in cases(quick=True)}
     greedy, blurred = every["epsilon-greedy"], partial(ops.argmax, score_bits=33, eps=0.1, blur=10)
-    return [*every.values(), replace(greedy, op="epsilon-greedy-blurred", program=blurred)]
+    own = replace(greedy, op="epsilon-greedy-blurred", program=blurred), *map(unmeasured, UNMEASURED)
+    return [*every.values(), *own]
+
+
+UNMEASURED: dict[str, tuple[str, Callable[..., Rounds[Any]]]] = {
+    "einsum": ("matmul", lambda s, x, y: ops.einsum(s, "ij,kj->ik", x, y)),
+    "outer": ("product", ops.outer),
+    "max-value": ("product", ops.max_value),
+    "less": ("comparison", lambda s, x: ops.less(s, x, x - x)),
+    "equal": ("equality", lambda s, x: ops.equal(s, x, x - x)),
+    "lift": ("equality", lambda s, x: ops.lift(s, x.mod(8))),
+}
+"""Operations that nothing else measures, each with a case that takes the same inputs."""
+
+
+def unmeasured(op: str) -> Case:
+    like, program = UNMEASURED[op]
+    return replace(next(case for case in cases(quick=True) if case.op == like), op=op, program=program)
 
 
 @pytest.mark.parametrize("case", one_of_each(), ids=lambda case: case.op)
@@ -116,6 +141,21 @@ def test_openings_are_uniform(case: Case, parties: int, simulate: Fixture, unifo
         assert smallest * tests > 1e-6
 
 
+def test_every_operation_is_among_them(simulate: Fixture) -> None:
+    """Of what the cases run: an operation that is added without one, or that others are in place of, fails here."""
+    wanted = {name for name in ops.__all__ if inspect.isgeneratorfunction(getattr(ops, name))}
+    ran, before = set[Any](), sys.getprofile()
+    for case in one_of_each():
+        session = simulate(2)
+        program = case.program(session, *case.share(session, case.inputs(np.random.default_rng(22))))
+        sys.setprofile(lambda frame, event, _: ran.add(frame.f_code) if event == "call" else None)
+        try:
+            session.run(program)
+        finally:
+            sys.setprofile(before)
+    assert len(wanted) > 25 and [name for name in sorted(wanted) if getattr(ops, name).__code__ not in ran] == []
+
+
 @pytest.mark.parametrize("case", cases(quick=True), ids=lambda case: case.name)
 def test_no_payload_has_a_bit_above_its_ring(case: Case, parties: int, simulate: Fixture) -> None:
     """On the case's own inputs."""
@@ -135,6 +175,7 @@ MODULAR: dict[str, tuple[int, Callable[..., Rounds[Any]]]] = {
     **{f"strings {w}": (w, lambda s, x, w=w: ops.sign_by_strings(s, x, width=w)) for w in (5, 16, 48)},
     **{f"circuit {w}": (w, lambda s, x, w=w: ops.sign_by_circuit(s, x, width=w)) for w in (5, 8, 16, 33, 48)},
     **{f"is_zero {w}": (w, lambda s, x, w=w: ops.is_zero(s, x, width=w)) for w in (1, 8, 12, 33, 48)},
+    "lift": (1, lambda s, x: ops.lift(s, x.mod(8))),
 }  # fmt: skip
 
 

@@ -118,8 +118,12 @@ class Machines:
         self, role: str, fresh: Fresh | None = None, *, resume: bool = False, **pipes: Any
     ) -> Callable[[], Any]:  # fmt: skip
         """What a process of this role does."""
-        own: dict[str, Any] = {} if self.logged is None else {"say": Log(role, "trial", Form.JSON, self.logged)}
+        own = self.saying(role)
         return lambda: play(prepared(load(self.files[role]), self.system, fresh, resume=resume, **own), **pipes)
+
+    def saying(self, role: str) -> dict[str, Any]:
+        """Where this role's log goes, where that is said."""
+        return {} if self.logged is None else {"say": Log(role, "trial", Form.JSON, self.logged)}
 
     def play(
         self, *, fresh: Mapping[str, Fresh] | None = None, worlds: Sequence[tuple[str, str, World]] = (),

@@ -236,6 +236,10 @@ STRANGERS: dict[str, tuple[Callable[[Member, Any], None], str]] = {
     "a hello of before": (lambda m, a: says(m, a, lambda own: framed(_old(own))), "another certificate than"),
     "a hello that was recorded": (replayed, "does not speak TLS as it should"),
     "4 GB": (lambda m, a: says(m, a, lambda own: framed(b"", length=1 << 32)), "no hello of at most"),
+    "64 kB": (lambda m, a: says(m, a, lambda own: framed(b"[" * hello.LIMIT)), "no hello of this release"),
+    "64 kB and a byte": (
+        lambda m, a: says(m, a, lambda own: framed(b"[" * (hello.LIMIT + 1))), "no hello of at most 65,536 bytes"
+    ),
     "garbage": (lambda m, a: says(m, a, lambda own: bytes(range(256)) * 40), "no message of this protocol"),
     "no JSON": (lambda m, a: says(m, a, lambda own: framed(b"[" * 5000)), "no hello of this release"),
     "not a number": (
@@ -264,6 +268,19 @@ def test_strangers_are_refused_in_a_line_and_the_run_goes_on(
     assert [outcome.error for outcome in (*others, *results)] == [None] * 3
     assert any(reason in line for line in lines) and lines[0].startswith("refused 127.0.0.1:"), lines
     assert all(line.isprintable() and len(line) < 300 for line in said)
+
+
+def test_of_more_strangers_than_fill_a_log_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert door._REFUSED == 1000
+    monkeypatch.setattr(door, "_REFUSED", 3)
+    members, listeners = session_of(2)
+    with waiting(members[0], listeners[0]) as (said, results):
+        for _ in range(5):
+            plain(b"GET / HTTP/1.1\r\n\r\n")(members[1], listeners[0].getsockname())
+        joined = side_by_side(lambda: Tls.join(members[1], listeners[1], timeout=300).close())
+    lines = [line for line in said if line.startswith("refused")]
+    assert [line.endswith("; of others nothing is said from here on") for line in lines] == [False, False, True], lines
+    assert [outcome.error for outcome in (*joined, *results)] == [None, None]
 
 
 def test_a_party_that_no_node_calls_refuses_whoever_does() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import pickle
 from pathlib import Path
 
@@ -30,6 +31,24 @@ def test_each_token_is_of_its_role_alone(tmp_path: Path) -> None:
     assert own not in repr(tokens)
     with pytest.raises(TypeError):
         pickle.dumps(tokens)
+
+
+def test_as_many_digests_are_compared_whoever_asks_each_in_constant_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long an answer takes, it tells nothing of where a token stands or how much of it was right."""
+    tokens = Tokens({role: role * 9 for role in ROLES})
+    compared, real = list[tuple[bytes, bytes]](), hmac.compare_digest
+
+    def noted(one: bytes, other: bytes) -> bool:
+        compared.append((one, other))
+        return real(one, other)
+
+    monkeypatch.setattr(hmac, "compare_digest", noted)
+    for given, role in (*((role * 9, role) for role in ROLES), ("nobody's", None), ("", None), (ROLES[0] * 8, None)):
+        compared.clear()
+        assert tokens.role_of(given) == role
+        assert len({own for _, own in compared}) == len(compared) == len(ROLES)
+        assert len({asked for asked, _ in compared}) == 1
+        assert {len(digest) for pair in compared for digest in pair} == {32}, "of digests, which all are as long"
 
 
 def test_those_that_are_there_stay(tmp_path: Path) -> None:

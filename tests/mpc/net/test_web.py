@@ -229,6 +229,11 @@ def test_connections_beyond_their_number_hear_503_and_recover(tmp_path: Path) ->
             time.sleep(0.01)
 
 
+def test_limits_are_those_that_security_md_says_and_more_generous_nowhere() -> None:
+    """Who has no token takes this much of a service, and no more."""
+    assert Limits() == Limits(body=1 << 20, at_once=1024, connections=1024, patience=10.0)
+
+
 def test_files_are_left_for_the_process_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     from mpc.net import web
 

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -126,6 +127,18 @@ def test_a_second_service_of_a_folder_is_told_of_the_option_that_it_has(
     told = json.loads(capsys.readouterr().err.splitlines()[-1])["message"]
     assert caught.value.code == 2
     assert told == f"process {os.getpid()} has a run in {tmp_path}: wait for its end, or choose another --folder"
+
+
+def test_it_listens_on_this_machine_unless_told_otherwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    where = list[tuple[str, int]]()
+
+    def noted(_: Any, address: tuple[str, int], **__: Any) -> None:
+        where.append(address)
+
+    monkeypatch.setattr("mpc.net.web.serve", noted)
+    words = ["--arms", "2", "--owners", "1,1", "--batch", "1", "--make-tokens"]
+    main(["serve", "--try", "--folder", str(tmp_path), *words])
+    assert where == [("127.0.0.1", 7780)]
 
 
 def test_its_limit_is_of_rewards_too(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import stat
 import threading
 from pathlib import Path
 from typing import Any
@@ -210,6 +211,22 @@ def test_a_result_is_on_the_disk_when_it_is_shown(tmp_path: Path, monkeypatch: p
     show(Report({}, "", 1, files=more), {}, out, None, as_json=True)
     assert done == ["result.json", "steps.npz", "steps.npz in place", "result.json in place", "out"]
     assert sorted(path.name for path in out.iterdir()) == ["result.json", "steps.npz"]
+
+
+def test_who_else_may_read_a_result_is_the_user_s_to_say(tmp_path: Path) -> None:
+    """Unlike what a run keeps: by the umask, of result.json and of files beside it."""
+
+    def more(folder: Path) -> list[Path]:
+        np.savez_compressed(folder / "steps.npz")
+        return [folder / "steps.npz"]
+
+    before = os.umask(0o027)
+    try:
+        show(Report({}, "", 1, files=more), {}, tmp_path, None, as_json=True)
+    finally:
+        os.umask(before)
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+    assert modes == {"result.json": 0o640, "steps.npz": 0o640}
 
 
 @pytest.mark.parametrize("name", ["result.json", "reward.png"])

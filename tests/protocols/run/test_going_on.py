@@ -29,6 +29,8 @@ from protocols.ppcb.player import Owners
 from protocols.ppcb.program import PAYER, PULLER
 from protocols.run import member_process, on_shares
 from protocols.run.checkpoint import Checkpoint
+from protocols.run.config import DEALER
+from protocols.run.folder import DEALT, LEFT
 from protocols.run.going_on import Kept, until_over
 from protocols.run.line_desk import LineDesk, Lines
 from protocols.run.log import Form, Log
@@ -87,16 +89,26 @@ def dying(machines: Machines, monkeypatch: pytest.MonkeyPatch, role: str = "part
 def test_with_a_dealer_the_arms_are_those_of_an_undisturbed_run(
     role: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The dealer has the same coins in every attempt, and fresh masks; the world is asked once for each decision."""
-    learned, asked, drawn = list[Any](), list[int](), list[bytes]()
+    """The dealer has the same coins in every attempt, and fresh masks; the world is asked once for each decision.
+
+    Nothing that it keeps has a key of these masks: what was opened stays masked once its process has ended.
+    """
+    learned, asked, drawn, own, kept = list[Any](), list[int](), list[bytes](), list[bytes](), dict[Path, bytes]()
     coins = {"dealer": lambda _: bytes(range(32))}
-    real = TrustedDealer.__init__
+    real, settle = TrustedDealer.__init__, on_shares.settle
 
     def noted(dealer: TrustedDealer, *given: Any, **named: Any) -> None:
         real(dealer, *given, **named)
         drawn.extend(dealer.keys)
+        own.append(dealer._own_key)
+
+    def looked_at(program: Any, keep: Path) -> None:
+        if keep.parent.parent.name == "dealer":
+            kept.update({path: path.read_bytes() for path in keep.parent.parent.rglob("*") if path.is_file()})
+        settle(program, keep)
 
     monkeypatch.setattr(TrustedDealer, "__init__", noted)
+    monkeypatch.setattr(on_shares, "settle", looked_at)
 
     def world(said: dict[str, Any]) -> dict[str, Any] | None:
         asked.append(said["decision"])
@@ -113,6 +125,9 @@ def test_with_a_dealer_the_arms_are_those_of_an_undisturbed_run(
     said = capsys.readouterr().err
     assert "from 5 on are made again with the same coins and fresh masks" in said and "counts twice" not in said
     assert len(set(drawn)) == len(drawn) >= 6, "no attempt has another's keys"
+    assert {path.name for path in kept} >= {"seeds.key", "dealt", "result.json"}
+    for key in (*drawn, *own):
+        assert not [path for path, raw in kept.items() if key in raw or key.hex().encode() in raw.lower()]
 
 
 def test_a_party_that_dies_comes_back_alone(
@@ -319,8 +334,13 @@ def test_a_party_that_cannot_keep_its_last_checkpoint_keeps_all_from_leaving(
 def coming_back(
     machines: Machines, role: str, words: str, monkeypatch: pytest.MonkeyPatch, **given: Any
 ) -> Callable[[], None]:  # fmt: skip
-    """A role that dies when all have all, finds nobody at first, saying these words, then the others as they end."""
+    """A role that dies when all have all, finds nobody at first, saying these words, then the others as they end.
+
+    It has the words from a file; where that is missing it says no more than who is.
+    """
     part, ends, ending = Mesh._part, ClientMesh.await_end, threading.Event()
+    file = machines.home(role) / "out" / "checkpoints" / (DEALT if role == DEALER else LEFT)
+    lost = "not all are there after 30 s: party 0"
     monkeypatch.setattr(mesh, "_FAREWELLS", 20.0)  # times: until it is there, on a busy machine
 
     def parts(one: Mesh, *rest: Any) -> Any:
@@ -336,7 +356,12 @@ def coming_back(
         raise Killed
 
     def nobody(*_: Any, **__: Any) -> Any:
-        raise PeerLost("not all are there after 30 s: party 0", peer=0)
+        raise PeerLost(lost, peer=0)
+
+    def alone(words: str) -> None:
+        with monkeypatch.context() as patch, pytest.raises(PeerLost, match=words):
+            patch.setattr(on_shares, "until_over", nobody)
+            machines.playing(role, resume=True, **given)()
 
     monkeypatch.setattr(Mesh, "_part", parts)
     monkeypatch.setattr(ClientMesh, "await_end", dies)
@@ -345,9 +370,10 @@ def coming_back(
         threading.current_thread().name = "to die"
         with pytest.raises(Killed):
             machines.playing(role, **given)()
-        with monkeypatch.context() as patch, pytest.raises(PeerLost, match=words):
-            patch.setattr(on_shares, "until_over", nobody)
-            machines.playing(role, resume=True, **given)()
+        file.rename(elsewhere := file.with_name("elsewhere"))
+        alone(f"^{lost}$")
+        elsewhere.rename(file)
+        alone(words)
         machines.playing(role, resume=True, **given)()
 
     return comes

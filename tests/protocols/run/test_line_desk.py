@@ -267,3 +267,28 @@ def test_a_client_that_is_not_at_every_decision_asks_once_at_each_by_its_number(
     assert asked(3, (4, 5, 7), line(7, 70, 0)) == ([40.0, 50.0, 70.0], [7])
     anew = {"again": True, "told": ((3, 1 << 62, 1),)}
     assert asked(3, (5, 6), line(4, 41, 0), line(5, 51, 1), line(6, 61, 1), **anew) == ([51.0, 61.0], [5, 6])
+
+
+def test_a_record_that_lacks_what_decisions_were_paid_is_to_be_put_back(tmp_path: Path) -> None:
+    """Its end was lost, which no tag shows: what the parties kept has learned from more."""
+    record = tmp_path / "heard"
+    prepare(tmp_path)
+    (heard, out) = os.pipe()
+    os.write(out, b'{"decision": 0, "values": [1]}\n')
+    os.close(out)
+
+    def begun(start: int) -> LineDesk:
+        lines = Lines(heard, io.StringIO(), timeout=20.0, record=record, resumed=start > 0)
+        lines.begin(start)
+        return LineDesk(
+            lines, outside=came, timeout=20.0, start=start, kept=None, keeps=None, notes=None, pipe=tmp_path, others=[]
+        )  # fmt: skip
+
+    first = begun(0)
+    assert first.hear(()) == 1.0
+    first._lines.close()
+    begun(1).hear_from(0, ())
+    begun(2).hear_from(1, ())
+    with pytest.raises(ConfigError, match="heard says what came of 1 decisions, and 2 were made: put it back"):
+        begun(2).hear_from(0, ())
+    os.close(heard)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import json
 import re
 import threading
 from collections.abc import Callable, Iterator
@@ -17,6 +19,7 @@ from mpc.net.tokens import make_tokens
 from offline import deal
 from protocols.cli import main
 from protocols.ppcb.command import PPCB
+from protocols.ppcb.live.feeds import digest_of
 from protocols.ppcb.live.program import Live
 from protocols.ppcb.serving.described import page
 from protocols.run.config import DEALER, ON_SHARES, load
@@ -99,7 +102,7 @@ class Service:
         def asked() -> Iterator[Callable[[], bool]]:
             yield self.over.is_set
 
-        given = prepared(load(self.machines.files[role]), PPCB(), resume=resume)
+        given = prepared(load(self.machines.files[role]), PPCB(), resume=resume, **self.machines.saying(role))
         with asked_beside(given):
             play(given, heard=0, asked=asked)
 
@@ -126,6 +129,38 @@ def test_what_is_asked_at_one_machine_is_served_by_all(dealt: int, tmp_path: Pat
 
     ends = service.play(work)
     assert all(isinstance(error, Stopped) for error in ends), ends
+
+
+def test_what_anybody_may_look_at_has_counts_alone_and_no_log_has_what_was_sent(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Also of what is refused: ids, features and rewards stay between a program and the role that it asks."""
+    service, shown = Service(tmp_path), dict[str, Any]()
+    service.machines.logged = logged = io.StringIO()
+    names, row, reward = ("patient-4711", "patient-4712", "patient-4713"), [0.31415926, -0.27182818], 0.73124586
+
+    def work() -> None:
+        for name in names[:2]:
+            service.ask("party 0", "/context", {"id": name, "features": row})
+        service.ask("party 1", "/context", {"id": names[0], "features": row[:1]})
+        told = service.ask("puller", "/predict", {"id": names[0]})
+        assert [service.ask("puller", "/predict", {"id": name}) for name in names[1:]] == [404, 404]
+        for paid in ({"reward": reward}, {"reward": reward}, {"reward": reward + 1}):
+            service.ask("payer", "/reward", {"decision_id": told["decision_id"], **paid})
+        assert service.ask("party 1", "/context", {"id": names[1], "features": row}) == 422
+        shown.update({role: service.ask(role, "/healthz") for role in ROLES})
+
+    ends = service.play(work)
+    assert all(isinstance(error, Stopped) for error in ends), ends
+    assert {role: page.keys() for role, page in shown.items()} == {
+        "party 0": {"state", "waiting"}, "party 1": {"state", "waiting"},
+        "puller": {"state", "decisions", "waiting"}, "payer": {"state", "learned", "passed_over", "waiting"},
+    }  # fmt: skip
+    assert all(type(page.pop("state")) is str and {*map(type, page.values())} == {int} for page in shown.values())
+    assert {json.loads(line)["role"] for line in logged.getvalue().splitlines()} == {*ROLES, DEALER}
+    said = logged.getvalue() + "".join(capfd.readouterr()) + str(shown)
+    sent = [*names, *(str(digest_of(name)) for name in names), *map(str, row), str(reward), str(reward + 1)]
+    assert not [value for value in sent if value.lstrip("-") in said]
 
 
 def test_material_that_is_used_up_is_said_and_more_of_it_goes_on(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mpc import EVERYONE
 from mpc.errors import ConfigError
 from mpc.net.requests import ANYONE, Answer, Refused, Request
 from mpc.session import Session
@@ -138,6 +139,35 @@ def test_a_turn_that_nobody_asks_anything_of_draws_nothing_and_all_others_the_sa
     told = {(entry.role, entry.what) for entry in played.session.ledger}
     assert ("puller", "arm") in told and not any(what == "arm" for role, what in told if role != "puller")
     assert sum(entry.count for entry in played.session.ledger if entry.what == "arm") == 1
+
+
+def test_these_rows_are_all_that_the_ledger_of_a_turn_has(tmp_path: Path) -> None:
+    """Each with how much was told: to everyone what SECURITY.md says that all parties learn, and nothing else."""
+    played = Played(tmp_path)
+
+    def told(turns: int) -> dict[tuple[str, str], int]:
+        before = {(entry.role, entry.what, entry.why): entry.count for entry in played.session.ledger}
+        played.play(turns)
+        after = {(entry.role, entry.what, entry.why): entry.count for entry in played.session.ledger}
+        return {key[:2]: count - before.get(key, 0) for key, count in after.items() if count > before.get(key, 0)}
+
+    size = played.program.settings.batch
+    each = {
+        (PULLER, "turns that are kept"): 1, (PAYER, "turns that are kept"): 1,
+        (EVERYONE, "numbers, and digests of ids"): 2 * size, (EVERYONE, "numbers of paid decisions"): size,
+    }  # fmt: skip
+    asked = {
+        (EVERYONE, "whether an owner has its part"): 2 * 3, (PULLER, "arm"): 2,
+        (PULLER, "whether all owners have a context"): 2,
+    }  # fmt: skip
+    assert told(1) == each, "where nobody asks anything"
+    played.owners.put("a")
+    played.ask("a")
+    played.ask("b")
+    assert told(1) == each | asked
+    told(1)
+    played.pay((0, 1.0))
+    assert told(1) == each | {(PAYER, "whether a decision waited for its reward"): 1}
 
 
 def test_a_context_that_an_owner_lacks_is_refused_and_the_others_are_served(tmp_path: Path) -> None:
