@@ -39,6 +39,7 @@ from protocols.run.program import party_name
 from protocols.run.role_process import Task
 from protocols.run.standing import Standing, judged, times_told
 from protocols.run.stopping import Stopped
+from tests.forks import halves
 
 from ..machines import Machines, good
 from ..machines import _be as being
@@ -502,3 +503,28 @@ def test_what_was_kept_under_other_options_is_not_gone_on_with(tmp_path: Path) -
     assert kept.standing().saves == ((3, "first"),)
     with pytest.raises(ConfigError, match="kept under other options: put them back, at all roles"):
         Kept(tmp_path, "trial", "party 0", "party-0", None, False, of="others").standing()
+
+
+def test_a_forked_half_of_a_role_leaves_its_parents_link_alone() -> None:
+    said = halves(
+        """
+from protocols.run.going_on import left_with_a_word
+
+class Link:
+    left = None
+    def close(self, reason=None): self.left = reason
+
+link = Link()
+def unwound():
+    try:
+        own.__exit__(ValueError, ValueError("it unwinds"), None)
+    except ValueError:
+        pass
+    return link.left and link.left.kind
+
+own = left_with_a_word(link)
+own.__enter__()
+half("link", unwound)
+"""
+    )
+    assert said == {"link": "drew None", "link, parent": "drew 'ValueError'"}
