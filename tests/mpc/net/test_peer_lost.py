@@ -96,7 +96,7 @@ def test_a_silent_party_is_named_in_large_messages() -> None:
 
 @pytest.mark.needs("torch")
 def test_over_gloo_a_stopped_and_a_silent_party_are_named() -> None:
-    launched = Launched([*PARTY, "out_of_range", "stays_silent"], 3, transport="gloo", timeout=4)
+    launched = Launched([*PARTY, "out_of_range", "stays_silent"], 3, transport="gloo", timeout=4, linger=60.0)
     for party in (0, 1):
         stopped, silent = launched.told(f"party {party}")
         assert (stopped["error"], stopped["peer"]) == ("PeerLost", 2)
