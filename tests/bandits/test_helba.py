@@ -183,6 +183,8 @@ def test_problems_keep_their_bounds() -> None:
         assert np.linalg.norm(problem.features, axis=-1).max() <= 5.5
         assert np.abs(problem.means).max() <= 1.0 and np.abs(problem.rewards).max() <= 3.0
         assert problem.features.shape == (200, 5, 2) and len(problem) == 200
+        theta, *_ = np.linalg.lstsq(problem.features.reshape(-1, 2), problem.means.reshape(-1), rcond=None)
+        assert np.isclose(np.linalg.norm(theta), 1 / 5.5), "so that no mean passes 1 whatever the features"
         for values in (problem.features, problem.rewards):
             assert (values * 2.0**20 % 1 == 0).all()
     assert len(np.unique(toy(PAPER, 200, 9).features[:, 0, 0])) == 4
