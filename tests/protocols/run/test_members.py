@@ -211,11 +211,13 @@ def test_a_role_of_another_session_is_a_row_with_that(tmp_path: Path) -> None:
     assert "party 0 turned this process away" in failed["party 1"]["link to party 0"]
 
 
-def test_a_certificate_out_of_its_time_is_a_row_at_all(tmp_path: Path) -> None:
+@pytest.mark.parametrize("days", [-4000, 4000])
+def test_a_certificate_out_of_its_time_is_a_row_at_all(days: int, tmp_path: Path) -> None:
     machines = session(tmp_path)
     shutil.rmtree(machines.home(PAYER) / "keys")
-    before = dt.datetime.now(dt.timezone.utc) - dt.timedelta(days=4000)
-    made = certificates.make(machines.home(PAYER) / "keys", "payer", before)
+    made = certificates.make(
+        machines.home(PAYER) / "keys", "payer", dt.datetime.now(dt.timezone.utc) + dt.timedelta(days=days)
+    )
     for role, path in machines.files.items():
         path.write_text(path.read_text().replace(identity(3)[1].spoken, made.spoken))
         if role != PAYER and (at := machines.home(role) / "peers/3.pem").exists():
