@@ -192,6 +192,15 @@ def _campaign(folder: Path, head: str = _HEAD, rows: list[str] = _ROWS, *, packe
     return folder
 
 
+@pytest.mark.parametrize(
+    ("given", "uniform"),
+    [([1 / 3, 0.33333334, 1 / 3], True), ([1 / 3, 0.3334, 1 / 3], False), ([0.5, 0.5, 0.5], False)],
+)
+def test_a_log_is_uniform_where_its_propensities_are_alike_but_for_rounding(given: list[float], uniform: bool) -> None:
+    log = RecordedLog(np.zeros((3, 2)), np.arange(3), np.zeros(3), np.array(given))
+    assert log.uniform(3) is uniform
+
+
 @pytest.mark.parametrize("packed", [True, False])
 def test_open_bandit_rows_become_a_log(packed: bool, tmp_path: Path) -> None:
     log = open_bandit(_campaign(tmp_path, packed=packed), campaign="men")
