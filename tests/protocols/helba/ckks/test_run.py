@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -91,7 +91,10 @@ def test_three_processes_give_what_one_gives() -> None:
     problem = toy(settings.constants, 2, 1)
     run = play_ckks(settings, problem, processes=True)
     assert run.first_difference is None and run.ends_equal and run.ends is not None and run.ends.all()
-    assert run.seconds_per_step > 0 and run.cpu_seconds > 0
+    assert run.seconds_per_step > 0
+    spent = {role: sum(part.processor for part in parts.values()) for role, parts in run.parts.items()}
+    assert min(spent.values()) > 0 and run.cpu_seconds == pytest.approx(sum(spent.values()))
+    assert replace(run, processes=False).cpu_seconds == spent[Role.SERVER], "one process counts for all"
     assert {entry.role for entry in run.ledger} == {role.value for role in ROLES}
 
 
