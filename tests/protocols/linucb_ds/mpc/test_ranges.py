@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,8 +21,10 @@ from bandits.oful import Confidence
 from bandits.spectral import SpectralConfidence
 from mpc import ConfigError, RangeError
 from mpc.errors import MaskedError
+from mpc.ring import VALUE_BITS
 from protocols.linucb_ds.mpc.clients import owner
-from protocols.linucb_ds.mpc.settings import Settings, _gamma_with_room, prior_norm
+from protocols.linucb_ds.mpc.ranges import largest_noise, widest_surprise
+from protocols.linucb_ds.mpc.settings import Settings, _gamma_with_room, fitting_scales, prior_norm
 
 from .runs import clear, followed, normal, of, spectral, state_of
 
@@ -48,6 +52,25 @@ def test_what_does_not_fit_is_refused_with_a_cure(
     with pytest.raises(kind, match=said) as refused:
         Settings.of(problem, budget, **changes)
     assert "\n" not in str(refused.value)
+
+
+def test_where_what_surprises_is_the_limit_words_are_filled_to_the_last_bit() -> None:
+    """(gamma, |theta|) for which a product of a hidden arm and an estimate has no bit to spare."""
+    problem = normal(3, 4)
+    for gamma, norm, budget in ((0.01, 1.0, 10), (1e-4, 8.0, 10), (1e-4, 1.0, 1000)):
+        exploration = replace(problem.exploration, gamma=gamma, theta_norm=norm)
+        scales = fitting_scales(problem.arms, exploration, budget, Noise.SIGN)
+        longest = np.linalg.norm(problem.arms, axis=1).max() / math.sqrt(gamma)
+        widest = widest_surprise(longest, prior_norm(exploration, 3), largest_noise(1.0, signs=True), budget)
+        assert scales.arm + scales.theta + math.ceil(math.log2(2.0 * widest)) == VALUE_BITS
+
+
+def test_twelve_fraction_bits_are_the_fewest() -> None:
+    problem = normal(3, 4)
+    for norm, fits in ((2.0**26, True), (2.0**27, False)):
+        exploration = replace(problem.exploration, theta_norm=norm)
+        with nullcontext() if fits else pytest.raises(RangeError, match="leave too few fraction bits of a word"):
+            fitting_scales(problem.arms, exploration, 100, Noise.SIGN)
 
 
 @pytest.mark.parametrize("hide", [False, True])
