@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
+import re
+from collections.abc import Iterator
+
 import pytest
 
+from protocols.cli import _parser
 from protocols.run.parser import Parser, whole
 
 
@@ -55,3 +60,22 @@ def test_numbers_as_people_write_them(text: str, number: int) -> None:
 def test_what_is_no_whole_number_is_none(text: str) -> None:
     with pytest.raises(ValueError, match="no whole number"):
         whole(text)
+
+
+def options_of(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.Action]]:
+    """Of all commands below it, with their names."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for below in dict.fromkeys(action.choices.values()):
+                yield from options_of(below)
+        elif isinstance(action.default, (int, float)) and not isinstance(action.default, bool):
+            yield parser.prog, action
+
+
+def test_numbers_that_help_gives_as_defaults_are_these() -> None:
+    said = 0
+    for name, action in options_of(_parser([])):
+        if found := re.search(r"\(([\d.,e+-]+)\)$", action.help or ""):
+            said += 1
+            assert float(found[1].replace(",", "")) == action.default, (name, action.option_strings)
+    assert said > 400
