@@ -55,6 +55,7 @@ def test_the_same_arms_and_ledger_as_launched(
         ledger = [(entry.role, entry.what, entry.count, entry.why) for entry in launched.ledger]
         assert [tuple(row.values()) for row in told["ledger"]] == ledger
         assert told["rounds_per_step"] == launched.cost.rounds / STEPS
+        assert told["offline_bytes_per_step"] == launched.offline_bytes / STEPS > 0
         assert told["decisions"] == STEPS and told["role"] == f"party {party}"
         assert (
             tmp_path / f"party-{party}" / "out/checkpoints" / f"party-{party}" / f"checkpoint-{STEPS:09d}.npz"
