@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import ParamSpec
 
-P = ParamSpec("P")
+_P = ParamSpec("_P")
 
 _LIFELINE = "MASKED_LIFELINE"
 ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
@@ -61,11 +61,11 @@ def hear_ctrl_c() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def by_its_maker(tidy: Callable[P, None]) -> Callable[P, None]:
+def by_its_maker(tidy: Callable[_P, None]) -> Callable[_P, None]:
     """The same, for this process alone: a fork of it that unwinds does nothing, since what is there is not its own."""
     maker = os.getpid()
 
-    def tidied(*words: P.args, **named: P.kwargs) -> None:
+    def tidied(*words: _P.args, **named: _P.kwargs) -> None:
         if os.getpid() == maker:
             tidy(*words, **named)
 

@@ -37,10 +37,8 @@ def exit_codes(*mistakes: type[Exception], place: str = PLACE, stopped: str = "s
     end_with_launcher()
     hear_ctrl_c()
     before = {how: signal.getsignal(how) for how in ENDS if how is not signal.SIGINT}
-    for how in before:
-        if (
-            how is not signal.SIGHUP or signal.getsignal(how) is not signal.SIG_IGN
-        ):  # nohup: a closed terminal ends nothing
+    for how, handler in before.items():
+        if how is not signal.SIGHUP or handler is not signal.SIG_IGN:  # nohup: a closed terminal ends nothing
             signal.signal(how, _unwind)
     users: tuple[type[Exception], ...] = (MaskedError, *mistakes)
     try:

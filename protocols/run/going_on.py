@@ -212,9 +212,9 @@ def left_with_a_word(
 
     A fork of it tells nothing: the link is its parent's.
     """
-    leave: Callable[[Told], None] = by_its_maker(lambda reason: link.close(reason=reason))
+    leave = by_its_maker(link.close)
     try:
         yield
     except BaseException as error:
-        leave(told(error))
+        leave(reason=told(error))
         raise

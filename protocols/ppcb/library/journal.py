@@ -1,10 +1,9 @@
 """What a saved bandit tells: whole counts, written beside the save before an arm leaves.  Knows files; no share.
 
-    folder/party-p/journal      LENGTH TAG {"next_decision": 31, "ledger": [...]} TAG, a line for each call that tells
+    folder/party-p/journal      LENGTH TAG {"save": 7, "next_decision": 31, "ledger": [...]} TAG
 
-The first line has the number of its save beside them, so that a journal of an earlier save is known.
-
-A bandit that is loaded counts on from the greatest of what its save, its journal and the other parties' say: no
+A line for each call that tells.  By the number of the save it is beside, a journal of an earlier one is known.  A
+bandit that is loaded counts on from the greatest of what its save, its journal and the other parties' say: no
 disclosure is forgotten, and no number of a decision is given twice.  `ChainedLog` keeps the lines.
 """
 
@@ -64,13 +63,13 @@ class Journal:
 
     def begin(self, told: Told, save: int) -> None:
         """One line in place of all, which says no less than they do, for the save of that number."""
-        self._log.begin(_line(told, save=save))
+        self._log.begin(_line(told, save))
         self._told, self.save = told, save
 
     def append(self, told: Told) -> None:
         """A line more, on disk when this returns; none where the folder is deleted, with whatever could be loaded."""
         try:
-            self._log.append(_line(told))
+            self._log.append(_line(told, self.save))
             self._told = told
         except FileNotFoundError:
             pass
@@ -87,7 +86,7 @@ class Journal:
 
     def _read(self, content: bytes) -> None:
         facts = json.loads(content)
-        self._told, self.save = Told.read(facts), facts.get("save", max(0, self.save))
+        self._told, self.save = Told.read(facts), facts.get("save", 0)
 
 
 _TWO = (
@@ -96,5 +95,5 @@ _TWO = (
 )
 
 
-def _line(told: Told, **more: int) -> bytes:
-    return json.dumps({**more, **asdict(told)}).encode()
+def _line(told: Told, save: int) -> bytes:
+    return json.dumps({"save": save, **asdict(told)}).encode()
